@@ -1,0 +1,62 @@
+import type { BlockRange } from '../core/model/block-range.ts'
+import type { SamplingParams } from '../core/sampling/params.ts'
+import type { PeerId } from '../core/ids.ts'
+import type { ChatMessage } from './tokenizer.ts'
+
+export type FinishReason = 'stop' | 'length' | 'cancelled' | 'error'
+
+export type RequestTimings = {
+  readonly promptTokens: number
+  readonly tokens: number
+  readonly firstTokenMs: number
+  readonly lapMs: number
+  readonly computeMs: number
+  readonly hopMs: number
+  readonly hops: number
+}
+
+export type GenerateRequest = {
+  /** Through the model's chat template, or … */
+  readonly messages?: readonly ChatMessage[]
+  /** … text as it is, with no template. Exactly one of the two. */
+  readonly prompt?: string
+  /** Up to the end of the context when absent. */
+  readonly maxTokens?: number
+  readonly sampling?: Partial<SamplingParams>
+  /** Strings at which the answer ends; they are not part of it. At most 16. */
+  readonly stop?: readonly string[]
+}
+
+export type GenerateEvent =
+  /** The ring took the request: who computes what. */
+  | {
+      readonly kind: 'accepted'
+      readonly stages: readonly {
+        readonly peer: PeerId
+        readonly name: string
+        readonly range: BlockRange
+      }[]
+    }
+  /** Complete characters only; concatenated deltas are the answer. */
+  | {
+      readonly kind: 'delta'
+      readonly text: string
+      readonly token: number
+      readonly logprob: number
+    }
+  | {
+      readonly kind: 'end'
+      readonly reason: FinishReason
+      readonly timings: RequestTimings | null
+      readonly ids: readonly number[]
+    }
+
+/** The role that asks for text. */
+export interface Client {
+  /**
+   * @throws CrowdError while iterating: ring-incomplete, prompt-too-long, too-many-requests, stage-lost,
+   * stage-failed, signaling-closed, timeout, aborted; deltas given before stay valid.
+   */
+  generate(request: GenerateRequest, signal?: AbortSignal): AsyncIterable<GenerateEvent>
+  close(): void
+}

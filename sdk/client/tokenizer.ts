@@ -1,0 +1,17 @@
+export type ChatMessage = {
+  readonly role: 'system' | 'user' | 'assistant'
+  readonly content: string
+}
+
+/** PORT. Text to token ids and back, and the model's chat template. */
+export interface Tokenizer {
+  /**
+   * Plain text; text that looks like a control token stays text. A begin token is added only where the
+   * tokenizer's own post-processor says so.
+   */
+  encode(text: string): number[]
+  /** Control tokens are left out. */
+  decode(ids: readonly number[]): string
+  /** Messages through the model's chat template, with the prompt for the assistant's turn at the end. */
+  encodeChat(messages: readonly ChatMessage[]): number[]
+}

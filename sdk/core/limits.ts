@@ -1,0 +1,64 @@
+/**
+ * Every bound of the product and the reason for it. Sizes in bytes, times in milliseconds. What a peer or
+ * a client controls is checked against these before anything is allocated.
+ */
+
+/** Pieces are cut at 8 MiB: small enough to retry, large enough that a hub's request limits aren't met. */
+export const PIECE_BYTES = 8 * 1024 * 1024
+/** A manifest is JSON; the largest known model (80 layers, a few pieces each) is well under 1 MB. */
+export const MANIFEST_MAX_BYTES = 4 * 1024 * 1024
+
+/** Data-channel message, header included: Chromium, Firefox, node-datachannel and werift all take 64 KiB. */
+export const CHUNK_BYTES = 64 * 1024
+/** Largest frame: 512 prefill tokens of an 8,192-wide f32 hidden state, and some. */
+export const FRAME_MAX_BYTES = 32 * 1024 * 1024
+/** Tokens per prefill frame; several are in flight, so stages overlap. */
+export const PREFILL_CHUNK_TOKENS = 32
+/** End-to-end credit of a sender in a tab. Larger windows make Chromium stall for seconds. */
+export const CREDIT_BYTES = 256 * 1024
+/** Local guard on `bufferedAmount`: stop above, resume at the low mark. */
+export const BUFFER_HIGH_BYTES = 256 * 1024
+export const BUFFER_LOW_BYTES = 64 * 1024
+
+/** Heartbeat on the control lane, answered off the compute thread; hidden tabs tick once a second. */
+export const HEARTBEAT_MS = 1_000
+export const SUSPECT_MS = 2_000
+export const DEAD_MS = 3_000
+/** A failed gathering gives no event; local connects took 0.5 s at most. */
+export const CONNECT_MS = 5_000
+export const CONNECT_TRIES = 2
+
+/** Signaling: JSON messages; sockets close on anything larger. Signals (SDP) are a few kB. */
+export const CONTROL_MESSAGE_MAX_BYTES = 256 * 1024
+/** socket.io's own cap: a relay chunk with its envelope fits many times. */
+export const SOCKET_MESSAGE_MAX_BYTES = 4 * 1024 * 1024
+/** Messages per second and peer, averaged; a token is one message, so fast rings need some room. */
+export const CONTROL_RATE_PER_SECOND = 400
+export const CONTROL_BURST = 2_000
+/** Relay bytes per second and peer: enough for a prefill, too little to starve the host. */
+export const RELAY_BYTES_PER_SECOND = 32 * 1024 * 1024
+export const PEERS_MAX = 256
+export const NAME_MAX_CHARS = 60
+/** Tokens in one request, whatever the model's window. */
+export const PROMPT_MAX_TOKENS = 131_072
+
+/** Time limits of single waits. */
+export const STORAGE_CALL_MS = 10_000
+export const FETCH_STALL_MS = 15_000
+export const FETCH_TRIES = 4
+export const STAGE_LOAD_MS = 180_000
+/** First runs compile shaders: seconds on a software adapter. */
+export const STAGE_STEP_MS = 60_000
+export const SELF_TEST_MS = 60_000
+export const SESSION_OPEN_MS = 15_000
+/** A session that makes no progress for this long is closed. */
+export const SESSION_IDLE_MS = 90_000
+export const HELLO_MS = 10_000
+/** A peer that lost its socket keeps its place this long. */
+export const REJOIN_MS = 5_000
+
+/** KV caches grow in steps of this many rows, since WASM copies the whole capacity in. */
+export const KV_STEP_ROWS = 256
+/** Sessions that a stage keeps caches for at once. */
+export const SESSIONS_PER_STAGE = 8
+export const REQUESTS_QUEUED_MAX = 16

@@ -1,0 +1,72 @@
+import type { ModelId, PieceHash } from '../ids.ts'
+
+/** A content-addressed run of bytes, at most `PIECE_BYTES` long; the only thing that is ever downloaded. */
+export type Piece = { readonly sha256: PieceHash; readonly bytes: number }
+
+export type WeightDtype = 'f32' | 'f16' | 'q4'
+
+/**
+ * Where the embedding table lies in its block's data, row by row.
+ * `f32`/`f16`: [rows, columns]. `q4`: [rows, columns/2] bytes at `offset`, low nibble first, zero point 8,
+ * and f32 scales [rows, columns/32] at `scaleOffset`.
+ */
+export type EmbeddingTable = {
+  readonly dtype: WeightDtype
+  readonly rows: number
+  readonly columns: number
+  readonly offset: number
+  readonly scaleOffset?: number
+}
+
+/**
+ * One block of a model. Its data file is the concatenation of `data`; the graph is a small ONNX model in
+ * the canonical dialect whose weights are external at location `data`.
+ * Graph inputs of a layer: `hidden` f32 [1, S, H], `past.key`, `past.value` f32 [1, KV, P, D],
+ * `seqlens_k` i32 [1], `total_sequence_length` i32 []. Outputs: `hidden_out`, `present.key`, `present.value`.
+ * Graph of the head: `hidden` f32 [1, S, H] -> `logits` f32 [1, S, V].
+ * The embedding has no graph: its rows are read in TypeScript.
+ */
+export type Block = {
+  readonly kind: 'embedding' | 'layer' | 'head'
+  readonly graph: Piece | null
+  readonly data: readonly Piece[]
+  /** Sum of `data`, bytes. */
+  readonly dataBytes: number
+  /** Bytes of the weights once expanded to f32, which is what WASM holds. */
+  readonly f32Bytes: number
+  readonly table?: EmbeddingTable
+}
+
+/** Plain static data: a directory that any file server can serve. Pieces lie beside it under their hash. */
+export type Manifest = {
+  readonly format: 1
+  readonly id: ModelId
+  /** SHA-256 over everything that decides the output: block pieces and the sizes below. */
+  readonly revision: string
+  readonly architecture: string
+  readonly dtype: WeightDtype
+  readonly hiddenSize: number
+  readonly layerCount: number
+  readonly headCount: number
+  readonly kvHeadCount: number
+  readonly headSize: number
+  readonly vocabSize: number
+  /** Tokens, prompt and answer together. */
+  readonly contextLength: number
+  readonly eosTokenIds: readonly number[]
+  /** Index = block number: embedding, layers 1..L, head. */
+  readonly blocks: readonly Block[]
+  /** Tokenizer and settings files by name, e.g. `tokenizer.json`. */
+  readonly files: Readonly<Record<string, Piece>>
+}
+
+/** f32 keys and values of one layer for one token, bytes. */
+export function kvBytesPerToken(manifest: Pick<Manifest, 'kvHeadCount' | 'headSize'>): number {
+  return 2 * manifest.kvHeadCount * manifest.headSize * 4
+}
+
+/** Pieces of a block in the order they're fetched: graph first, then data. Equal pieces are listed once. */
+export function blockPieces(block: Block): Piece[] {
+  const all = block.graph === null ? [...block.data] : [block.graph, ...block.data]
+  return [...new Map(all.map((piece) => [piece.sha256, piece])).values()]
+}

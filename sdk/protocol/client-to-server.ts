@@ -1,0 +1,168 @@
+import * as v from 'valibot'
+import { CHUNK_BYTES } from '../core/limits.ts'
+import {
+  bytes,
+  channelPath,
+  count,
+  finishReason,
+  modelId,
+  ms,
+  name,
+  pairId,
+  peerId,
+  pieceHash,
+  position,
+  provider,
+  requestId,
+  requestTimings,
+  sampledToken,
+  samplingParams,
+  sessionId,
+  text,
+  tokenIds,
+  u32,
+  wireError,
+} from './fields.ts'
+
+/** First message on every connection. `role`: a worker lends compute, an asker wants text, a watcher looks on. */
+const hello = v.object({
+  kind: v.literal('hello'),
+  protocol: count(1_000_000),
+  features: v.pipe(v.array(text(40)), v.maxLength(40)),
+  role: v.picklist(['worker', 'asker', 'watcher']),
+  /** This device's own identity and a secret proving it on reconnect; both random, kept by the tab. */
+  peer: peerId,
+  token: text(80),
+  name,
+  /** The pool's secret from the join URL's fragment; empty in an open pool. */
+  secret: text(200),
+})
+
+/** What a worker gives and can do; sent after the welcome and whenever it changes. */
+const pledge = v.object({
+  kind: v.literal('pledge'),
+  /** Weights in the provider's format plus KV caches. 0 = paused. */
+  memoryBytes: bytes,
+  provider,
+  threads: count(1_024),
+  /** Pieces already stored here. */
+  cached: v.pipe(v.array(pieceHash), v.maxLength(4_096)),
+  hidden: v.boolean(),
+})
+
+/** Progress on an assignment; `state: ready` counts for coverage. */
+const stageState = v.object({
+  kind: v.literal('stage-state'),
+  assignment: u32,
+  state: v.picklist(['fetching', 'loading', 'ready', 'failed']),
+  doneBytes: bytes,
+  totalBytes: bytes,
+  /** Bytes that came over the network; the rest was stored here already. */
+  fetchedBytes: bytes,
+  error: v.optional(wireError),
+})
+
+/** Measured while serving, about once a second when something changed. */
+const stageStats = v.object({
+  kind: v.literal('stage-stats'),
+  assignment: u32,
+  steps: count(Number.MAX_SAFE_INTEGER),
+  tokens: count(Number.MAX_SAFE_INTEGER),
+  /** Mean of the recent decode steps, ms. */
+  stepMs: ms,
+})
+
+const signal = v.object({
+  kind: v.literal('signal'),
+  pair: pairId,
+  attempt: u32,
+  /** An SDP or ICE object of simple-peer, opaque to the server, JSON of at most 64 kB. */
+  data: v.pipe(
+    v.unknown(),
+    v.check((value) => (JSON.stringify(value) ?? '').length <= CHUNK_BYTES, 'signal too large'),
+  ),
+})
+
+const linkState = v.object({
+  kind: v.literal('link-state'),
+  pair: pairId,
+  state: v.picklist(['open', 'closed']),
+  path: channelPath,
+  rttMs: v.nullable(ms),
+})
+
+/** Asks for text. The prompt is token ids, so the host needs no tokenizer to serve it. */
+const ask = v.object({
+  kind: v.literal('ask'),
+  request: requestId,
+  model: modelId,
+  prompt: v.pipe(tokenIds, v.minLength(1)),
+  maxTokens: count(1_000_000),
+  /** Besides the model's own end tokens. */
+  stopIds: v.pipe(tokenIds, v.maxLength(64)),
+  sampling: samplingParams,
+})
+
+const cancel = v.object({ kind: v.literal('cancel'), request: requestId })
+
+/** A stage is linked and ready for this session and epoch. */
+const sessionReady = v.object({ kind: v.literal('session-ready'), session: sessionId, epoch: u32 })
+
+/** From the last stage, one a token; `position` is the position that the token takes. */
+const sessionToken = v.object({
+  kind: v.literal('session-token'),
+  session: sessionId,
+  epoch: u32,
+  position,
+  sampled: sampledToken,
+})
+
+/** From the last stage: no more tokens. */
+const sessionEnd = v.object({
+  kind: v.literal('session-end'),
+  session: sessionId,
+  epoch: u32,
+  reason: finishReason,
+})
+
+/** From the first stage, which sees whole laps. */
+const sessionTimings = v.object({
+  kind: v.literal('session-timings'),
+  session: sessionId,
+  epoch: u32,
+  timings: requestTimings,
+})
+
+const sessionFailed = v.object({
+  kind: v.literal('session-failed'),
+  session: sessionId,
+  epoch: u32,
+  error: wireError,
+})
+
+/** The device is going: closes politely. */
+const leave = v.object({ kind: v.literal('leave') })
+
+/** One schema for everything a client may send. Unknown fields are dropped, unknown kinds refused. */
+export const clientMessage = v.variant('kind', [
+  hello,
+  pledge,
+  stageState,
+  stageStats,
+  signal,
+  linkState,
+  ask,
+  cancel,
+  sessionReady,
+  sessionToken,
+  sessionEnd,
+  sessionTimings,
+  sessionFailed,
+  leave,
+])
+
+export type ClientMessage = v.InferOutput<typeof clientMessage>
+export type ClientMessageOf<Kind extends ClientMessage['kind']> = Extract<
+  ClientMessage,
+  { kind: Kind }
+>

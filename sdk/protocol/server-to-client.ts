@@ -1,0 +1,163 @@
+import * as v from 'valibot'
+import { CHUNK_BYTES } from '../core/limits.ts'
+import {
+  blockRange,
+  count,
+  finishReason,
+  modelId,
+  name,
+  pairId,
+  peerId,
+  position,
+  requestId,
+  requestTimings,
+  sampledToken,
+  samplingParams,
+  sessionId,
+  text,
+  tokenIds,
+  u32,
+  wireError,
+} from './fields.ts'
+import { swarmSnapshot } from './swarm-snapshot.ts'
+
+const iceServers = v.pipe(
+  v.array(
+    v.object({
+      urls: text(300),
+      username: v.optional(text(200)),
+      credential: v.optional(text(200)),
+    }),
+  ),
+  v.maxLength(8),
+)
+
+/** The hello was accepted. */
+const welcome = v.object({
+  kind: v.literal('welcome'),
+  protocol: count(1_000_000),
+  features: v.pipe(v.array(text(40)), v.maxLength(40)),
+  peer: peerId,
+  name,
+  model: modelId,
+  /** Path of the manifest on the host, e.g. `/models/crowdtalk-2.6m/manifest.json`; pieces lie at `pieces/` beside it. */
+  manifestPath: text(300),
+})
+
+/** The hello, or a later message, was refused; the server closes after a hello's refusal. */
+const refused = v.object({ kind: v.literal('refused'), error: wireError })
+
+/** Hold these blocks; a newer assignment replaces an older one. `range: null` = spare, hold nothing. */
+const assign = v.object({
+  kind: v.literal('assign'),
+  assignment: u32,
+  model: modelId,
+  revision: text(80),
+  range: v.nullable(blockRange),
+  /** Why, for people: "weakest span", "newcomer fills layers 4–6". */
+  reason: text(200),
+})
+
+/** Open a link to a peer. A higher attempt of the same pair replaces the lower one. */
+const pairOpen = v.object({
+  kind: v.literal('pair-open'),
+  pair: pairId,
+  peer: peerId,
+  initiator: v.boolean(),
+  attempt: u32,
+  iceServers,
+})
+
+const pairClose = v.object({ kind: v.literal('pair-close'), pair: pairId, reason: text(200) })
+
+const signal = v.object({
+  kind: v.literal('signal'),
+  pair: pairId,
+  attempt: u32,
+  data: v.pipe(
+    v.unknown(),
+    v.check((value) => (JSON.stringify(value) ?? '').length <= CHUNK_BYTES, 'signal too large'),
+  ),
+})
+
+/**
+ * To every stage of a route: who is where. `stage` is this peer's index in `stages`. The receiver links
+ * itself to the next stage (the last one to the first), then answers session-ready.
+ */
+const sessionOpen = v.object({
+  kind: v.literal('session-open'),
+  session: sessionId,
+  epoch: u32,
+  stage: count(1_000),
+  stages: v.pipe(
+    v.array(v.object({ peer: peerId, range: blockRange })),
+    v.minLength(1),
+    v.maxLength(1_000),
+  ),
+  /** Links of this stage: to the next stage, and for the last one back to the first. null when alone. */
+  nextPair: v.nullable(pairId),
+  sampling: samplingParams,
+  /** To the last stage, and only where its sampler needs them; otherwise empty. */
+  history: tokenIds,
+  promptLength: count(131_072),
+  maxTokens: count(1_000_000),
+  stopIds: v.pipe(tokenIds, v.maxLength(128)),
+})
+
+/** To the first stage once all are ready: the prompt. */
+const sessionStart = v.object({
+  kind: v.literal('session-start'),
+  session: sessionId,
+  epoch: u32,
+  prompt: v.pipe(tokenIds, v.minLength(1)),
+})
+
+/** To every stage: free the caches of this session. */
+const sessionClose = v.object({ kind: v.literal('session-close'), session: sessionId, epoch: u32 })
+
+/** To the asker. */
+const askAccepted = v.object({
+  kind: v.literal('ask-accepted'),
+  request: requestId,
+  session: sessionId,
+  stages: v.pipe(v.array(v.object({ peer: peerId, name, range: blockRange })), v.maxLength(1_000)),
+})
+const askToken = v.object({
+  kind: v.literal('ask-token'),
+  request: requestId,
+  position,
+  sampled: sampledToken,
+})
+const askEnd = v.object({
+  kind: v.literal('ask-end'),
+  request: requestId,
+  reason: finishReason,
+  timings: v.nullable(requestTimings),
+  /** With reason `error`. */
+  error: v.optional(wireError),
+})
+
+/** The state of the swarm, to everyone, at most a few times a second and only when it changed. */
+const swarm = v.object({ kind: v.literal('swarm'), swarm: swarmSnapshot })
+
+export const serverMessage = v.variant('kind', [
+  welcome,
+  refused,
+  assign,
+  pairOpen,
+  pairClose,
+  signal,
+  sessionOpen,
+  sessionStart,
+  sessionClose,
+  askAccepted,
+  askToken,
+  askEnd,
+  swarm,
+])
+
+export type ServerMessage = v.InferOutput<typeof serverMessage>
+export type ServerMessageOf<Kind extends ServerMessage['kind']> = Extract<
+  ServerMessage,
+  { kind: Kind }
+>

@@ -1,0 +1,90 @@
+import * as v from 'valibot'
+import {
+  blockRange,
+  bytes,
+  channelPath,
+  count,
+  modelId,
+  ms,
+  name,
+  pairId,
+  peerId,
+  provider,
+  text,
+} from './fields.ts'
+
+/** What pages show of the swarm: the model's coverage, the devices, the links and the last requests. No text of anybody. */
+export const swarmSnapshot = v.object({
+  model: v.object({
+    id: modelId,
+    layerCount: count(1_000),
+    /** Blocks: layers plus embedding and head. */
+    blockCount: count(1_002),
+    bytes,
+    contextLength: count(131_072),
+  }),
+  /** True when every block has a ready device and the route is linked. */
+  complete: v.boolean(),
+  /** Ranges without a ready device. */
+  missing: v.pipe(v.array(blockRange), v.maxLength(1_002)),
+  /** For people: "2 of 6 layers missing: open one more tab". Empty when complete. */
+  advice: text(300),
+  peers: v.pipe(
+    v.array(
+      v.object({
+        peer: peerId,
+        name,
+        role: v.picklist(['worker', 'asker', 'watcher']),
+        state: v.picklist(['joining', 'spare', 'fetching', 'loading', 'ready', 'failed', 'paused']),
+        range: v.nullable(blockRange),
+        provider: v.nullable(provider),
+        pledgeBytes: bytes,
+        doneBytes: bytes,
+        totalBytes: bytes,
+        fetchedBytes: bytes,
+        stepMs: v.nullable(ms),
+        tokens: count(Number.MAX_SAFE_INTEGER),
+        hidden: v.boolean(),
+        /** Why this device holds what it holds, or what failed. */
+        note: text(600),
+      }),
+    ),
+    v.maxLength(1_024),
+  ),
+  links: v.pipe(
+    v.array(
+      v.object({
+        pair: pairId,
+        from: peerId,
+        to: peerId,
+        state: v.picklist(['opening', 'open', 'closed']),
+        path: v.nullable(channelPath),
+        rttMs: v.nullable(ms),
+        relayedBytes: bytes,
+      }),
+    ),
+    v.maxLength(1_024),
+  ),
+  requests: v.pipe(
+    v.array(
+      v.object({
+        id: text(80),
+        state: v.picklist(['queued', 'opening', 'running', 'done', 'failed', 'cancelled']),
+        stages: v.pipe(v.array(peerId), v.maxLength(1_000)),
+        promptTokens: count(131_072),
+        tokens: count(1_000_000),
+        firstTokenMs: v.nullable(ms),
+        lapMs: v.nullable(ms),
+        computeMs: v.nullable(ms),
+        hopMs: v.nullable(ms),
+        error: text(600),
+      }),
+    ),
+    v.maxLength(64),
+  ),
+  /** Activation bytes that passed through the host since it started. */
+  relayedBytes: bytes,
+  laps: count(Number.MAX_SAFE_INTEGER),
+})
+
+export type SwarmSnapshot = v.InferOutput<typeof swarmSnapshot>

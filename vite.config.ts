@@ -1,0 +1,92 @@
+import { svelte } from '@sveltejs/vite-plugin-svelte'
+import { playwright } from '@vitest/browser-playwright'
+import { fileURLToPath } from 'node:url'
+import { defaultClientConditions } from 'vite'
+import { defineConfig } from 'vitest/config'
+import { BROWSER_FLAGS, findBrowser } from './tools/bootstrap/browser.mjs'
+
+const page = (name: string) => fileURLToPath(new URL(`./web/${name}.html`, import.meta.url))
+
+/** WASM threads need cross-origin isolation. */
+const isolation = {
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Embedder-Policy': 'require-corp',
+}
+
+/** ORT's own condition keeps its WASM out of the bundle: inlined, threads hang inside a worker chunk. */
+const ortConditions = ['onnxruntime-web-use-extern-wasm', ...defaultClientConditions]
+
+export default defineConfig({
+  root: 'web',
+  publicDir: false,
+  plugins: [svelte()],
+  resolve: { conditions: ortConditions },
+  worker: { format: 'es' },
+  optimizeDeps: { exclude: ['onnxruntime-web'] },
+  server: {
+    headers: isolation,
+    proxy: {
+      '/socket.io': { target: 'http://127.0.0.1:7080', ws: true },
+      '/models': 'http://127.0.0.1:7080',
+    },
+  },
+  preview: { headers: isolation },
+  build: {
+    outDir: '../dist/site',
+    emptyOutDir: true,
+    target: 'es2022',
+    assetsInlineLimit: 0,
+    rollupOptions: {
+      input: { index: page('index'), join: page('join'), dashboard: page('dashboard') },
+    },
+  },
+  test: {
+    projects: [
+      {
+        extends: true,
+        root: '.',
+        test: {
+          name: 'node',
+          include: ['{sdk,signaling,test,web}/**/*.test.ts'],
+          exclude: ['**/*.browser.test.ts', 'test/e2e/**', 'node_modules/**'],
+          testTimeout: 30_000,
+        },
+      },
+      {
+        extends: true,
+        root: '.',
+        optimizeDeps: {
+          include: ['simple-peer/simplepeer.min.js', 'idb-keyval', 'socket.io-client'],
+        },
+        server: { headers: isolation },
+        test: {
+          name: 'browser',
+          include: ['{sdk,test,web}/**/*.browser.test.ts'],
+          testTimeout: 60_000,
+          browser: {
+            enabled: true,
+            headless: true,
+            screenshotFailures: false,
+            provider: playwright({
+              launchOptions: {
+                executablePath: findBrowser() ?? '/no-browser-found',
+                args: [...BROWSER_FLAGS],
+              },
+            }),
+            instances: [{ browser: 'chromium' }],
+          },
+        },
+      },
+      {
+        extends: true,
+        root: '.',
+        test: {
+          name: 'e2e',
+          include: ['test/e2e/**/*.test.ts'],
+          testTimeout: 120_000,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+})

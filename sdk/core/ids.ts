@@ -1,6 +1,5 @@
 /** Distinct string types per meaning, so that one id can't be passed where another is meant. */
-declare const brand: unique symbol
-type Brand<T, Name extends string> = T & { readonly [brand]: Name }
+type Brand<T, Name extends string> = T & { readonly '~brand': Name }
 
 /** A device in the swarm, stamped by the server; survives reconnects of the same tab. */
 export type PeerId = Brand<string, 'PeerId'>

@@ -5,6 +5,7 @@ import { defaultClientConditions } from 'vite'
 import { defineConfig } from 'vitest/config'
 import { BROWSER_FLAGS, findBrowser } from './tools/bootstrap/browser.mjs'
 
+const here = fileURLToPath(new URL('.', import.meta.url))
 const page = (name: string) => fileURLToPath(new URL(`./web/${name}.html`, import.meta.url))
 
 /** WASM threads need cross-origin isolation. */
@@ -44,7 +45,7 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        root: '.',
+        root: here,
         test: {
           name: 'node',
           include: ['{sdk,signaling,test,web}/**/*.test.ts'],
@@ -54,7 +55,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        root: '.',
+        root: here,
         optimizeDeps: {
           include: ['simple-peer/simplepeer.min.js', 'idb-keyval', 'socket.io-client'],
         },
@@ -79,7 +80,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        root: '.',
+        root: here,
         test: {
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],

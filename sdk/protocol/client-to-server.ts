@@ -86,6 +86,7 @@ const signal = v.object({
 const linkState = v.object({
   kind: v.literal('link-state'),
   pair: pairId,
+  attempt: u32,
   state: v.picklist(['open', 'closed']),
   path: channelPath,
   rttMs: v.nullable(ms),
@@ -125,7 +126,7 @@ const sessionEnd = v.object({
   reason: finishReason,
 })
 
-/** From the first stage, which sees whole laps. */
+/** From the last stage, which sees whole laps; about once a second and before the end. `firstTokenMs` is the host's to fill. */
 const sessionTimings = v.object({
   kind: v.literal('session-timings'),
   session: sessionId,

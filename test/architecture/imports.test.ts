@@ -44,6 +44,7 @@ const TABLE: { folder: string; may: string[]; packages: true | string[] }[] = [
     may: ['sdk/core', 'sdk/protocol', 'sdk/net/signaling'],
     packages: ['@huggingface/tokenizers', '@huggingface/jinja'],
   },
+  { folder: 'sdk/local', may: ['sdk/core', 'sdk/runtime/stage-runner'], packages: [] },
   { folder: 'sdk', may: ['sdk'], packages: [] },
   {
     folder: 'signaling',

@@ -1,0 +1,180 @@
+import { CrowdError } from '../core/errors.ts'
+import type { PieceHash, SessionId } from '../core/ids.ts'
+import { PREFILL_CHUNK_TOKENS } from '../core/limits.ts'
+import { evenRanges } from '../core/model/even-ranges.ts'
+import type { Block, Manifest } from '../core/model/manifest.ts'
+import { prefillChunks } from '../core/model/prefill-chunks.ts'
+import { needsHistory, type SampledToken, type SamplingParams } from '../core/sampling/params.ts'
+import type { RunnerReport, StageOutput, StageRunner, StageStep } from '../runtime/stage-runner.ts'
+
+export type LocalChainDeps = {
+  manifest: Manifest
+  stages: number
+  makeRunner(): StageRunner
+  readPiece(hash: PieceHash): Promise<Uint8Array>
+}
+
+export type LocalRequest = {
+  prompt: readonly number[]
+  maxTokens: number
+  sampling: SamplingParams
+  /** Besides the model's own end tokens. */
+  stopIds?: readonly number[]
+  onToken?(sampled: SampledToken): void
+  signal?: AbortSignal
+}
+
+export type LocalAnswer = {
+  /** The tokens after the prompt, a final end token included. */
+  ids: number[]
+  reason: 'stop' | 'length'
+  /** Mean compute time of a decode step, ms, by stage. */
+  msPerStage: number[]
+  firstTokenMs: number
+  totalMs: number
+}
+
+/** A whole chain in one process: the reference for rings, `crowdinfer run`, and the score. */
+export type LocalChain = {
+  readonly report: RunnerReport
+  /** @throws CrowdError prompt-too-long, aborted, stage-failed */
+  generate(request: LocalRequest): Promise<LocalAnswer>
+  close(): Promise<void>
+}
+
+export async function openLocalChain(deps: LocalChainDeps): Promise<LocalChain> {
+  const { manifest } = deps
+  const ranges = evenRanges(manifest.layerCount, deps.stages)
+  const runners = ranges.map(() => deps.makeRunner())
+  const reports: RunnerReport[] = []
+  for (const [index, runner] of runners.entries()) {
+    reports.push(await runner.start())
+    const range = ranges[index] ?? { start: 0, end: 0 }
+    for (const block of await runner.setStage(manifest, range)) {
+      await runner.loadBlock(block, await readBlock(manifest.blocks[block], deps.readPiece))
+    }
+  }
+  const report = reports[0]
+  if (report === undefined) throw new CrowdError('internal', 'a chain needs a stage')
+  let nextSession = 1
+
+  return {
+    report,
+    async generate(request) {
+      const session = nextSession as SessionId
+      nextSession += 1
+      try {
+        return await generate(manifest, runners, session, request)
+      } finally {
+        await Promise.all(runners.map((runner) => runner.release(session)))
+      }
+    },
+    async close() {
+      await Promise.all(runners.map((runner) => runner.close()))
+    },
+  }
+}
+
+async function readBlock(block: Block | undefined, readPiece: LocalChainDeps['readPiece']) {
+  if (block === undefined)
+    throw new CrowdError('internal', 'the runner wants a block that the model has not')
+  const data = new Uint8Array(block.dataBytes)
+  let offset = 0
+  for (const piece of block.data) {
+    data.set(await readPiece(piece.sha256), offset)
+    offset += piece.bytes
+  }
+  return { graph: block.graph === null ? null : await readPiece(block.graph.sha256), data }
+}
+
+async function generate(
+  manifest: Manifest,
+  runners: readonly StageRunner[],
+  session: SessionId,
+  request: LocalRequest,
+): Promise<LocalAnswer> {
+  const { prompt, sampling } = request
+  const room = manifest.contextLength - prompt.length
+  if (prompt.length === 0) throw new CrowdError('bad-request', 'the prompt has no tokens')
+  if (room < 1) {
+    throw new CrowdError(
+      'prompt-too-long',
+      `the prompt has ${prompt.length} tokens, the context holds ${manifest.contextLength}`,
+    )
+  }
+  const limit = Math.min(request.maxTokens, room)
+  const stops = new Set([...manifest.eosTokenIds, ...(request.stopIds ?? [])])
+  const ids: number[] = []
+  const decodeMs = runners.map(() => 0)
+  const startedAt = performance.now()
+  let firstTokenMs = 0
+
+  const sample = (): StageStep['sample'] => ({
+    params: sampling,
+    history: needsHistory(sampling) ? Int32Array.from([...prompt, ...ids]) : new Int32Array(),
+    promptLength: prompt.length,
+  })
+
+  let output: StageOutput | null = null
+  for (const chunk of prefillChunks(prompt, PREFILL_CHUNK_TOKENS)) {
+    request.signal?.throwIfAborted()
+    const step: StageStep = {
+      session,
+      position: chunk.position,
+      input: { kind: 'tokens', ids: chunk.ids },
+      sample: chunk.last ? sample() : null,
+    }
+    output = await lap(runners, step)
+  }
+  for (;;) {
+    if (output?.kind !== 'token') throw new CrowdError('internal', 'the last stage chose no token')
+    const { token } = output.sampled
+    if (ids.length === 0) firstTokenMs = performance.now() - startedAt
+    ids.push(token)
+    request.onToken?.(output.sampled)
+    if (stops.has(token) || ids.length >= limit) {
+      const laps = Math.max(ids.length - 1, 1)
+      return {
+        ids,
+        reason: stops.has(token) ? 'stop' : 'length',
+        msPerStage: decodeMs.map((ms) => ms / laps),
+        firstTokenMs,
+        totalMs: performance.now() - startedAt,
+      }
+    }
+    request.signal?.throwIfAborted()
+    output = await lap(
+      runners,
+      {
+        session,
+        position: prompt.length + ids.length - 1,
+        input: { kind: 'tokens', ids: Int32Array.of(token) },
+        sample: sample(),
+      },
+      (stage, ms) => {
+        decodeMs[stage] = (decodeMs[stage] ?? 0) + ms
+      },
+    )
+  }
+}
+
+/** One step through all stages. */
+async function lap(
+  runners: readonly StageRunner[],
+  first: StageStep,
+  onStage?: (stage: number, computeMs: number) => void,
+): Promise<StageOutput> {
+  let step = first
+  let output: StageOutput | null = null
+  for (const [stage, runner] of runners.entries()) {
+    output = await runner.run({
+      ...step,
+      sample: stage === runners.length - 1 ? first.sample : null,
+    })
+    onStage?.(stage, output.computeMs)
+    if (output.kind !== 'hidden') break
+    step = { ...step, input: { kind: 'hidden', data: output.data } }
+  }
+  if (output === null) throw new CrowdError('internal', 'a chain needs a stage')
+  return output
+}

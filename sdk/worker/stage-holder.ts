@@ -1,0 +1,184 @@
+import { CrowdError, toCrowdError } from '../core/errors.ts'
+import { describeRange, type BlockRange } from '../core/model/block-range.ts'
+import { blockPieces, type Block, type Manifest, type Piece } from '../core/model/manifest.ts'
+import type { ClientMessageOf } from '../protocol/client-to-server.ts'
+import type { ServerMessageOf } from '../protocol/server-to-client.ts'
+import type { StageRunner } from '../runtime/stage-runner.ts'
+import type { ShardStore } from '../storage/shard-store.ts'
+
+/** Brings pieces into the store; those that are there cost nothing. @throws CrowdError piece-unavailable, storage-full, aborted */
+export type FetchPieces = (
+  pieces: readonly Piece[],
+  options: { signal: AbortSignal; onProgress(doneBytes: number, fetchedBytes: number): void },
+) => Promise<void>
+
+export type StageHolderDeps = {
+  runner: StageRunner
+  store: ShardStore
+  fetchPieces: FetchPieces
+  report(message: ClientMessageOf<'stage-state'>): void
+  onChange(): void
+}
+
+export type HeldStage = {
+  readonly assignment: number
+  readonly range: BlockRange | null
+  readonly reason: string
+  readonly state: 'fetching' | 'loading' | 'ready' | 'failed'
+  readonly doneBytes: number
+  readonly totalBytes: number
+  readonly fetchedBytes: number
+  readonly error: CrowdError | null
+}
+
+/** Carries out assignments: fetch the pieces of the range, then load them block by block. */
+export type StageHolder = {
+  /** A newer assignment replaces an older one, also one that is still under way. Never throws. */
+  assign(order: ServerMessageOf<'assign'>, manifest: Manifest): Promise<void>
+  held(): HeldStage | null
+  /** Says again what is held, after a reconnect. */
+  announce(): void
+  stop(): void
+}
+
+const EMPTY: BlockRange = { start: 0, end: 0 }
+
+export function createStageHolder(deps: StageHolderDeps): StageHolder {
+  let held: HeldStage | null = null
+  let running = new AbortController()
+  /** Loads never overlap: a replaced one ends before the next begins. */
+  let tail: Promise<void> = Promise.resolve()
+
+  function update(change: Partial<HeldStage>): void {
+    if (held === null) return
+    held = { ...held, ...change }
+    deps.onChange()
+  }
+
+  function announce(): void {
+    if (held === null) return
+    deps.report({
+      kind: 'stage-state',
+      assignment: held.assignment,
+      state: held.state,
+      doneBytes: held.doneBytes,
+      totalBytes: held.totalBytes,
+      fetchedBytes: held.fetchedBytes,
+      ...(held.error === null ? {} : { error: held.error.toWire() }),
+    })
+  }
+
+  async function fetchAll(pieces: readonly Piece[], signal: AbortSignal): Promise<void> {
+    let announced = 0
+    await deps.fetchPieces(pieces, {
+      signal,
+      onProgress(doneBytes, fetchedBytes) {
+        update({ doneBytes, fetchedBytes })
+        // Once per percent is enough for the dashboard.
+        if (held === null || doneBytes - announced < held.totalBytes / 100) return
+        announced = doneBytes
+        announce()
+      },
+    })
+  }
+
+  async function load(manifest: Manifest, range: BlockRange, signal: AbortSignal): Promise<void> {
+    const blocks = manifest.blocks.slice(range.start, range.end)
+    const pieces = uniquePieces(blocks)
+    update({ totalBytes: pieces.reduce((sum, piece) => sum + piece.bytes, 0) })
+    announce()
+    await fetchAll(pieces, signal)
+    update({ state: 'loading' })
+    announce()
+    for (const index of await deps.runner.setStage(manifest, range)) {
+      signal.throwIfAborted()
+      await loadBlock(manifest, index, signal)
+    }
+    signal.throwIfAborted()
+    update({ state: 'ready' })
+    announce()
+  }
+
+  async function loadBlock(manifest: Manifest, index: number, signal: AbortSignal): Promise<void> {
+    const block = manifest.blocks[index]
+    if (block === undefined) throw new CrowdError('internal', `the runner wants block ${index}`)
+    const graph = block.graph === null ? null : await readPiece(block.graph, signal)
+    const data = await readData(block, signal)
+    await deps.runner.loadBlock(index, { graph, data })
+  }
+
+  /** One buffer of the whole block; a single piece is used as it is. */
+  async function readData(block: Block, signal: AbortSignal): Promise<Uint8Array> {
+    const [only] = block.data
+    if (block.data.length === 1 && only !== undefined) return await readPiece(only, signal)
+    const data = new Uint8Array(block.dataBytes)
+    let offset = 0
+    for (const piece of block.data) {
+      data.set(await readPiece(piece, signal), offset)
+      offset += piece.bytes
+    }
+    return data
+  }
+
+  /** A piece that turns out damaged on reading is fetched once more. */
+  async function readPiece(piece: Piece, signal: AbortSignal): Promise<Uint8Array> {
+    const found = await deps.store.read(piece.sha256)
+    if (found !== null) return found
+    await deps.fetchPieces([piece], { signal, onProgress: () => undefined })
+    const again = await deps.store.read(piece.sha256)
+    if (again === null)
+      throw new CrowdError('storage-failed', `piece ${piece.sha256} was stored and can't be read`)
+    return again
+  }
+
+  async function carryOut(
+    manifest: Manifest,
+    range: BlockRange | null,
+    signal: AbortSignal,
+  ): Promise<void> {
+    try {
+      if (signal.aborted) return
+      if (range === null) await deps.runner.setStage(manifest, EMPTY)
+      else await load(manifest, range, signal)
+    } catch (thrown) {
+      if (signal.aborted) return
+      const error = toCrowdError(thrown, 'stage-failed')
+      const what = range === null ? 'nothing' : describeRange(range, manifest.layerCount)
+      update({
+        state: 'failed',
+        error: new CrowdError(error.code, `${what}: ${error.message}`, { cause: error }),
+      })
+      announce()
+    }
+  }
+
+  return {
+    assign(order, manifest) {
+      running.abort()
+      running = new AbortController()
+      const { signal } = running
+      held = {
+        assignment: order.assignment,
+        range: order.range,
+        reason: order.reason,
+        state: order.range === null ? 'ready' : 'fetching',
+        doneBytes: 0,
+        totalBytes: 0,
+        fetchedBytes: 0,
+        error: null,
+      }
+      deps.onChange()
+      tail = tail.then(() => carryOut(manifest, order.range, signal))
+      return tail
+    },
+    held: () => held,
+    announce,
+    stop() {
+      running.abort()
+    },
+  }
+}
+
+function uniquePieces(blocks: readonly Block[]): Piece[] {
+  return [...new Map(blocks.flatMap(blockPieces).map((piece) => [piece.sha256, piece])).values()]
+}

@@ -60,8 +60,8 @@ export type PairOrder = {
   readonly attempt: number
   readonly iceServers: readonly {
     readonly urls: string
-    readonly username?: string
-    readonly credential?: string
+    readonly username?: string | undefined
+    readonly credential?: string | undefined
   }[]
 }
 

@@ -29,6 +29,8 @@ type Entry = {
 export type Links = {
   open(order: PairOrder): void
   close(pair: PairId, reason: string): void
+  /** The other end broke the rules: closes the link and tells the server, which orders a new attempt. */
+  fault(pair: PairId, reason: string): void
   /** The open channel of a pair; waits for it. @throws CrowdError timeout, link-closed */
   channel(pair: PairId): Promise<Channel>
   list(): WorkerSnapshot['links']
@@ -114,6 +116,10 @@ export function createLinks(deps: LinksDeps): Links {
       drop(entry, reason)
       if (wasOpen) deps.onLost(pair, reason)
       deps.onChange()
+    },
+    fault(pair, reason) {
+      const entry = entries.get(pair)
+      if (entry !== undefined) lost(entry, reason)
     },
     channel(pair) {
       const entry = entries.get(pair)

@@ -1,0 +1,226 @@
+import { CrowdError, toCrowdError } from '../core/errors.ts'
+import { PREFILL_CHUNK_TOKENS } from '../core/limits.ts'
+import type { Manifest } from '../core/model/manifest.ts'
+import { prefillChunks } from '../core/model/prefill-chunks.ts'
+import { needsHistory, type SampledToken } from '../core/sampling/params.ts'
+import { createLapMeter } from '../core/session/lap-meter.ts'
+import type { ActivationFrame, Frame, TokenFrame } from '../core/wire/frame.ts'
+import type { Lane } from '../net/channel.ts'
+import type { ClientMessage } from '../protocol/client-to-server.ts'
+import type { ServerMessageOf } from '../protocol/server-to-client.ts'
+import type { StageOutput, StageRunner, StageStep } from '../runtime/stage-runner.ts'
+
+export type SessionOrder = ServerMessageOf<'session-open'>
+
+export type StageSessionDeps = {
+  runner: Pick<StageRunner, 'run'>
+  manifest: Manifest
+  /** To the next stage of the route (from the last one to the first). */
+  sendFrame(frame: Frame, lane: Lane): Promise<void>
+  /** To the host. */
+  tell(message: ClientMessage): void
+  /** A step was computed here: rows and ms. */
+  onStep(tokens: number, computeMs: number): void
+  now(): number
+}
+
+/** This stage's part in one session and epoch. Steps run one after the other, in the order they came. */
+export type StageSession = {
+  /** First stage only: sends the prompt through the chain, several chunks in flight. */
+  start(prompt: readonly number[]): void
+  /** A frame of this session from `fromStage`'s peer. @throws CrowdError bad-frame when it can't be meant */
+  onFrame(frame: ActivationFrame | TokenFrame): void
+  /** Nothing more is computed or sent. */
+  close(): void
+}
+
+/** How often the last stage tells the host its timings while an answer runs. */
+const TIMINGS_MS = 1_000
+
+export function createStageSession(deps: StageSessionDeps, order: SessionOrder): StageSession {
+  const isFirst = order.stage === 0
+  const isLast = order.stage === order.stages.length - 1
+  const head = { session: order.session, epoch: order.epoch }
+  const lastStage = isLast ? createLastStage(deps, order) : null
+  let closed = false
+  let step = 0
+  let tail: Promise<void> = Promise.resolve()
+
+  /** Runs `work` after all that came before; a failure ends the session once and is told to the host. */
+  function enqueue(work: () => Promise<void>): void {
+    tail = tail.then(async () => {
+      if (closed) return
+      try {
+        await work()
+      } catch (thrown) {
+        if (closed) return
+        closed = true
+        deps.tell({
+          kind: 'session-failed',
+          ...head,
+          error: toCrowdError(thrown, 'stage-failed').toWire(),
+        })
+      }
+    })
+  }
+
+  type Work = {
+    position: number
+    input: StageStep['input']
+    rows: number
+    sample: boolean
+    computeMicros: number
+  }
+
+  async function compute(work: Work): Promise<void> {
+    const output = await deps.runner.run({
+      session: order.session,
+      position: work.position,
+      input: work.input,
+      sample: work.sample && lastStage !== null ? lastStage.sampleRequest() : null,
+    })
+    if (closed) return
+    deps.onStep(work.rows, output.computeMs)
+    const computeMicros = work.computeMicros + Math.round(output.computeMs * 1_000)
+    if (lastStage === null) await passOn(output, work, computeMicros)
+    else if (output.kind === 'token')
+      await choose(lastStage, output.sampled, work.position + work.rows, computeMicros)
+  }
+
+  async function passOn(output: StageOutput, work: Work, computeMicros: number): Promise<void> {
+    if (output.kind !== 'hidden')
+      throw new CrowdError('internal', `stage ${order.stage} gave ${output.kind}`)
+    const { hiddenSize } = deps.manifest
+    const frame: Frame = {
+      kind: 'activation',
+      ...head,
+      step,
+      position: work.position,
+      tokenCount: work.rows,
+      hiddenSize,
+      sample: work.sample,
+      data: output.data,
+      computeMicros,
+    }
+    step += 1
+    await deps.sendFrame(frame, 'bulk')
+  }
+
+  /** A token was chosen: to the host, and unless the answer ends, round the ring for the next lap. */
+  async function choose(
+    last: LastStage,
+    sampled: SampledToken,
+    position: number,
+    computeMicros: number,
+  ): Promise<void> {
+    const ended = last.chosen(sampled, position, computeMicros)
+    if (ended) {
+      closed = true
+      return
+    }
+    if (isFirst) enqueue(() => decode(sampled.token, position))
+    else
+      await deps.sendFrame(
+        { kind: 'token', ...head, step, position, token: sampled.token, computeMicros: 0 },
+        'bulk',
+      )
+    step += 1
+  }
+
+  async function decode(token: number, position: number): Promise<void> {
+    await compute({
+      position,
+      input: { kind: 'tokens', ids: Int32Array.of(token) },
+      rows: 1,
+      sample: true,
+      computeMicros: 0,
+    })
+  }
+
+  return {
+    start(prompt) {
+      if (!isFirst) throw new CrowdError('bad-message', 'a prompt goes to the first stage only')
+      for (const chunk of prefillChunks(prompt, PREFILL_CHUNK_TOKENS)) {
+        enqueue(() =>
+          compute({
+            position: chunk.position,
+            input: { kind: 'tokens', ids: chunk.ids },
+            rows: chunk.ids.length,
+            sample: chunk.last,
+            computeMicros: 0,
+          }),
+        )
+      }
+    },
+    onFrame(frame) {
+      if (frame.kind === 'token') {
+        if (!isFirst || isLast)
+          throw new CrowdError('bad-frame', 'a token goes from the last stage to the first')
+        enqueue(() => decode(frame.token, frame.position))
+        return
+      }
+      if (isFirst) throw new CrowdError('bad-frame', 'an activation came to the first stage')
+      enqueue(() =>
+        compute({
+          position: frame.position,
+          input: { kind: 'hidden', data: frame.data },
+          rows: frame.tokenCount,
+          sample: frame.sample,
+          computeMicros: frame.computeMicros,
+        }),
+      )
+    },
+    close() {
+      closed = true
+    },
+  }
+}
+
+type LastStage = {
+  sampleRequest(): NonNullable<StageStep['sample']>
+  /** Records the choice and tells the host. True when the answer ends with it. */
+  chosen(sampled: SampledToken, position: number, computeMicros: number): boolean
+}
+
+/** What only the last stage keeps: the answer so far, where it ends, and how long laps take. */
+function createLastStage(deps: StageSessionDeps, order: SessionOrder): LastStage {
+  const head = { session: order.session, epoch: order.epoch }
+  const stops = new Set([...deps.manifest.eosTokenIds, ...order.stopIds])
+  const history = needsHistory(order.sampling) ? [...order.history] : null
+  const meter = createLapMeter(order.stages.length)
+  let tokens = 0
+  let toldAt = 0
+
+  function tellTimings(now: number): void {
+    toldAt = now
+    deps.tell({
+      kind: 'session-timings',
+      ...head,
+      timings: { promptTokens: order.promptLength, firstTokenMs: 0, ...meter.timings() },
+    })
+  }
+
+  return {
+    sampleRequest: () => ({
+      params: order.sampling,
+      history: history === null ? new Int32Array() : Int32Array.from(history),
+      promptLength: order.promptLength,
+    }),
+    chosen(sampled, position, computeMicros) {
+      const now = deps.now()
+      tokens += 1
+      history?.push(sampled.token)
+      meter.lap(now, computeMicros / 1_000)
+      deps.tell({
+        kind: 'session-token',
+        ...head,
+        position,
+        sampled: { ...sampled, top: [...sampled.top] },
+      })
+      const reason = stops.has(sampled.token) ? 'stop' : tokens >= order.maxTokens ? 'length' : null
+      if (reason !== null || now - toldAt > TIMINGS_MS) tellTimings(now)
+      if (reason !== null) deps.tell({ kind: 'session-end', ...head, reason })
+      return reason !== null
+    },
+  }
+}

@@ -27,6 +27,15 @@ export const DEAD_MS = 3_000
 /** A failed gathering gives no event; local connects took 0.5 s at most. */
 export const CONNECT_MS = 5_000
 export const CONNECT_TRIES = 2
+/** Hellos of a link are repeated until answered: the other end may not listen yet. */
+export const HANDSHAKE_REPEAT_MS = 500
+/** The relay ends the ladder: the other end may need all its direct tries to notice. */
+export const RELAY_OPEN_MS = 15_000
+/** A frame that makes no step for this long, either way, ends its link: nobody takes the data. */
+export const SEND_STALL_MS = 15_000
+/** Signals that came before their pair was opened here: kept for this many pairs, this many each. */
+export const EARLY_PAIRS_MAX = 64
+export const EARLY_SIGNALS_MAX = 64
 
 /** Signaling: JSON messages; sockets close on anything larger. Signals (SDP) are a few kB. */
 export const CONTROL_MESSAGE_MAX_BYTES = 256 * 1024

@@ -1,0 +1,287 @@
+import { CrowdError } from '../errors.ts'
+import type { SessionId } from '../ids.ts'
+import { FRAME_MAX_BYTES, PROMPT_MAX_TOKENS } from '../limits.ts'
+import { allFinite, checksumWords } from './checksum.ts'
+
+/** The bytes of a frame: a fixed little-endian header, then the payload. The table is in PROTOCOL.md. */
+export const FRAME_MAGIC = 0x4943 // "CI"
+/** Raised whenever a byte of the data plane changes its meaning; link hellos carry it too. */
+export const WIRE_VERSION = 1
+export const FRAME_HEADER_BYTES = 48
+/** A probe measures a link; more than one chunk says nothing new. */
+export const PROBE_MAX_BYTES = 32 * 1024
+
+const KIND_CODES = { activation: 1, token: 2, cancel: 3, probe: 4 } as const
+/** f16 has its code reserved; it is refused until both ends agree on it at session open. */
+const DTYPE_CODES = { none: 0, f32: 1, f16: 2, u32: 3 } as const
+const FLAG_SAMPLE = 1
+const CHECKSUM_WORD = 9
+
+export type FrameKind = keyof typeof KIND_CODES
+
+/** What every frame tells. All numbers are unsigned 32-bit. */
+export type FrameHead = {
+  readonly session: SessionId
+  readonly epoch: number
+  /** Number of the lap since the session opened. */
+  readonly step: number
+  /** Position of the first row (activation), or the position that the token takes. */
+  readonly position: number
+  /** Compute time of this lap so far, in µs; each stage adds its own. */
+  readonly computeMicros: number
+}
+
+/** Hidden states of `tokenCount` consecutive positions. */
+export type ActivationFrame = FrameHead & {
+  readonly kind: 'activation'
+  readonly tokenCount: number
+  readonly hiddenSize: number
+  /** The last stage samples a token after the last row. */
+  readonly sample: boolean
+  readonly data: Float32Array // (tokenCount, hiddenSize)
+}
+/** A chosen token on its way from the last stage to the first. */
+export type TokenFrame = FrameHead & { readonly kind: 'token'; readonly token: number }
+/** Drop the session; passed on round the ring. */
+export type CancelFrame = FrameHead & { readonly kind: 'cancel' }
+/** Opaque bytes that measure a link. */
+export type ProbeFrame = FrameHead & { readonly kind: 'probe'; readonly data: Uint8Array }
+export type Frame = ActivationFrame | TokenFrame | CancelFrame | ProbeFrame
+
+/** What the receiving stage is able to take. */
+export type FrameExpectation = { readonly hiddenSize: number; readonly maxTokens: number }
+
+/**
+ * Writes one frame. The payload is copied, so the caller may reuse its buffer at once.
+ * @throws CrowdError bad-frame (a shape or number that doesn't fit), non-finite
+ */
+export function encodeFrame(frame: Frame): Uint8Array<ArrayBuffer> {
+  const shape = shapeOf(frame)
+  checkHead(frame, shape)
+  const bytes = new Uint8Array(FRAME_HEADER_BYTES + shape.payloadBytes)
+  const header = new DataView(bytes.buffer)
+  header.setUint16(0, FRAME_MAGIC, true)
+  header.setUint8(2, WIRE_VERSION)
+  header.setUint8(3, KIND_CODES[frame.kind])
+  header.setUint32(4, frame.session, true)
+  header.setUint32(8, frame.epoch, true)
+  header.setUint32(12, frame.step, true)
+  header.setUint32(16, frame.position, true)
+  header.setUint32(20, shape.tokenCount, true)
+  header.setUint8(24, shape.dtype)
+  header.setUint8(25, frame.kind === 'activation' && frame.sample ? FLAG_SAMPLE : 0)
+  header.setUint32(28, shape.hiddenSize, true)
+  header.setUint32(32, shape.payloadBytes, true)
+  header.setUint32(40, frame.computeMicros, true)
+  writePayload(frame, bytes)
+  const words = new Uint32Array(bytes.buffer)
+  if (frame.kind === 'activation' && !allFinite(words.subarray(FRAME_HEADER_BYTES / 4))) {
+    throw new CrowdError('non-finite', `activation at position ${frame.position} is not finite`)
+  }
+  header.setUint32(36, frameChecksum(words), true)
+  return bytes
+}
+
+/**
+ * Reads one frame from `bytes`, which must hold exactly that frame. The payload is a view on `bytes` where
+ * its offset allows (a multiple of four), otherwise a copy. Every length is checked before use.
+ * @throws CrowdError bad-frame, naming the field; non-finite
+ */
+export function decodeFrame(bytes: Uint8Array, expect?: FrameExpectation): Frame {
+  if (bytes.length < FRAME_HEADER_BYTES) {
+    throw bad(`length ${bytes.length} is below the header's ${FRAME_HEADER_BYTES}`)
+  }
+  if (bytes.length > FRAME_MAX_BYTES) throw bad(`length ${bytes.length} is above the limit`)
+  const header = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const kind = readKind(header)
+  const payloadBytes = header.getUint32(32, true)
+  if (payloadBytes !== bytes.length - FRAME_HEADER_BYTES) {
+    throw bad(`payload length ${payloadBytes} but ${bytes.length - FRAME_HEADER_BYTES} follow`)
+  }
+  const read: Read = {
+    kind,
+    tokenCount: header.getUint32(20, true),
+    dtype: header.getUint8(24),
+    flags: header.getUint8(25),
+    hiddenSize: header.getUint32(28, true),
+    payloadBytes,
+  }
+  if (header.getUint16(26, true) !== 0 || header.getUint32(44, true) !== 0) {
+    throw bad('reserved bytes are not zero')
+  }
+  checkShape(read, expect)
+  const head: FrameHead = {
+    // The header's 32 bits are what a SessionId is.
+    session: header.getUint32(4, true) as SessionId,
+    epoch: header.getUint32(8, true),
+    step: header.getUint32(12, true),
+    position: header.getUint32(16, true),
+    computeMicros: header.getUint32(40, true),
+  }
+  if (head.position + read.tokenCount > PROMPT_MAX_TOKENS) {
+    throw bad(`position ${head.position} + ${read.tokenCount} tokens is beyond any context`)
+  }
+  const aligned = bytes.byteOffset % 4 === 0 ? bytes : bytes.slice()
+  const words = new Uint32Array(aligned.buffer, aligned.byteOffset, aligned.length >> 2)
+  if (frameChecksum(words) !== words[CHECKSUM_WORD]) throw bad('checksum')
+  return build(head, read, aligned, words)
+}
+
+type Read = {
+  kind: FrameKind
+  tokenCount: number
+  dtype: number
+  flags: number
+  hiddenSize: number
+  payloadBytes: number
+}
+
+function build(head: FrameHead, read: Read, bytes: Uint8Array, words: Uint32Array): Frame {
+  const start = bytes.byteOffset + FRAME_HEADER_BYTES
+  switch (read.kind) {
+    case 'activation':
+      if (!allFinite(words.subarray(FRAME_HEADER_BYTES / 4))) {
+        throw new CrowdError('non-finite', `activation at position ${head.position} is not finite`)
+      }
+      return {
+        kind: 'activation',
+        ...head,
+        tokenCount: read.tokenCount,
+        hiddenSize: read.hiddenSize,
+        sample: read.flags === FLAG_SAMPLE,
+        data: new Float32Array(bytes.buffer, start, read.tokenCount * read.hiddenSize),
+      }
+    case 'token':
+      return { kind: 'token', ...head, token: words[FRAME_HEADER_BYTES / 4]! }
+    case 'cancel':
+      return { kind: 'cancel', ...head }
+    case 'probe':
+      return {
+        kind: 'probe',
+        ...head,
+        data: new Uint8Array(bytes.buffer, start, read.payloadBytes),
+      }
+  }
+}
+
+function readKind(header: DataView): FrameKind {
+  const magic = header.getUint16(0, true)
+  if (magic !== FRAME_MAGIC) throw bad(`magic 0x${magic.toString(16)}`)
+  const version = header.getUint8(2)
+  if (version !== WIRE_VERSION) throw bad(`version ${version}, this side speaks ${WIRE_VERSION}`)
+  const code = header.getUint8(3)
+  switch (code) {
+    case KIND_CODES.activation:
+      return 'activation'
+    case KIND_CODES.token:
+      return 'token'
+    case KIND_CODES.cancel:
+      return 'cancel'
+    case KIND_CODES.probe:
+      return 'probe'
+    default:
+      throw bad(`kind ${code}`)
+  }
+}
+
+function checkShape(read: Read, expect: FrameExpectation | undefined): void {
+  const dtype = dtypeOf(read.kind)
+  if (read.dtype !== dtype) throw bad(`dtype ${read.dtype} in a frame of kind ${read.kind}`)
+  const flags = read.kind === 'activation' ? FLAG_SAMPLE : 0
+  if ((read.flags & ~flags) !== 0) throw bad(`flags ${read.flags} in a frame of kind ${read.kind}`)
+  if (read.kind === 'activation') {
+    checkActivation(read, expect)
+    return
+  }
+  const tokenCount = read.kind === 'token' ? 1 : 0
+  if (read.tokenCount !== tokenCount) throw bad(`token count ${read.tokenCount}`)
+  if (read.hiddenSize !== 0) throw bad(`hidden size ${read.hiddenSize}`)
+  const right =
+    read.kind === 'probe'
+      ? read.payloadBytes <= PROBE_MAX_BYTES && read.payloadBytes % 4 === 0
+      : read.payloadBytes === 4 * tokenCount
+  if (!right) throw bad(`payload length ${read.payloadBytes} in a frame of kind ${read.kind}`)
+}
+
+function checkActivation(read: Read, expect: FrameExpectation | undefined): void {
+  if (read.tokenCount === 0 || read.hiddenSize === 0) {
+    throw bad(`token count ${read.tokenCount}, hidden size ${read.hiddenSize}`)
+  }
+  // Both are 32-bit, so the product is exact in a double only below 2^53; the comparison is safe either way.
+  if (read.tokenCount * read.hiddenSize * 4 !== read.payloadBytes) {
+    throw bad(
+      `payload length ${read.payloadBytes} isn't ${read.tokenCount} x ${read.hiddenSize} floats`,
+    )
+  }
+  if (expect === undefined) return
+  if (read.hiddenSize !== expect.hiddenSize) {
+    throw bad(`hidden size ${read.hiddenSize}, this stage takes ${expect.hiddenSize}`)
+  }
+  if (read.tokenCount > expect.maxTokens) {
+    throw bad(`token count ${read.tokenCount}, this stage takes ${expect.maxTokens} at once`)
+  }
+}
+
+/** Over the whole frame but the checksum's own word. */
+function frameChecksum(words: Uint32Array): number {
+  const before = checksumWords(words.subarray(0, CHECKSUM_WORD))
+  return checksumWords(words.subarray(CHECKSUM_WORD + 1), before)
+}
+
+type Shape = { dtype: number; tokenCount: number; hiddenSize: number; payloadBytes: number }
+
+function shapeOf(frame: Frame): Shape {
+  const dtype = dtypeOf(frame.kind)
+  switch (frame.kind) {
+    case 'activation':
+      return {
+        dtype,
+        tokenCount: frame.tokenCount,
+        hiddenSize: frame.hiddenSize,
+        payloadBytes: frame.data.byteLength,
+      }
+    case 'token':
+      return { dtype, tokenCount: 1, hiddenSize: 0, payloadBytes: 4 }
+    case 'cancel':
+      return { dtype, tokenCount: 0, hiddenSize: 0, payloadBytes: 0 }
+    case 'probe':
+      return { dtype, tokenCount: 0, hiddenSize: 0, payloadBytes: frame.data.byteLength }
+  }
+}
+
+function dtypeOf(kind: FrameKind): number {
+  if (kind === 'activation') return DTYPE_CODES.f32
+  return kind === 'token' ? DTYPE_CODES.u32 : DTYPE_CODES.none
+}
+
+/** A frame that this side is about to send must pass the checks that the other side makes. */
+function checkHead(frame: Frame, shape: Shape): void {
+  const { session, epoch, step, position, computeMicros } = frame
+  for (const [name, value] of Object.entries({ session, epoch, step, position, computeMicros })) {
+    if (!isU32(value)) throw bad(`${name} ${value} isn't an unsigned 32-bit number`)
+  }
+  if (frame.kind === 'token' && !isU32(frame.token)) throw bad(`token ${frame.token}`)
+  if (position + shape.tokenCount > PROMPT_MAX_TOKENS) throw bad(`position ${position}`)
+  if (FRAME_HEADER_BYTES + shape.payloadBytes > FRAME_MAX_BYTES) {
+    throw bad(`payload length ${shape.payloadBytes} is above the limit`)
+  }
+  checkShape({ kind: frame.kind, flags: 0, ...shape }, undefined)
+}
+
+function writePayload(frame: Frame, bytes: Uint8Array<ArrayBuffer>): void {
+  if (frame.kind === 'activation') {
+    new Float32Array(bytes.buffer, FRAME_HEADER_BYTES).set(frame.data)
+  } else if (frame.kind === 'token') {
+    new DataView(bytes.buffer).setUint32(FRAME_HEADER_BYTES, frame.token, true)
+  } else if (frame.kind === 'probe') {
+    bytes.set(frame.data, FRAME_HEADER_BYTES)
+  }
+}
+
+function isU32(value: number): boolean {
+  return Number.isInteger(value) && value >= 0 && value <= 0xffff_ffff
+}
+
+function bad(what: string): CrowdError {
+  return new CrowdError('bad-frame', `bad frame: ${what}`)
+}

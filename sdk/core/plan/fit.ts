@@ -1,0 +1,78 @@
+import type { BlockRange } from '../model/block-range.ts'
+import { blockPieces } from '../model/manifest.ts'
+import { layersIn, type PlanDevice, type PlanModel } from './device.ts'
+import { createStageSizes, type StageSizes } from './memory.ts'
+
+/** Everything one planning run shares. */
+export type PlanContext = {
+  readonly model: PlanModel
+  readonly sizes: StageSizes
+  readonly blockCount: number
+  /** At least so many stages in a chain, where there are layers enough. */
+  readonly minStages: number
+  /** No stage holds more layers than this. */
+  readonly maxLayers: number
+  /** Bytes of a block's pieces that a device has stored already. */
+  cachedBytes(device: PlanDevice, range: BlockRange): number
+}
+
+export function createPlanContext(model: PlanModel, minStages: number): PlanContext {
+  const stages = Math.max(1, Math.min(minStages, model.layerCount))
+  const pieces = model.blocks.map((block) => blockPieces(block))
+  const perDevice = new Map<PlanDevice, number[]>()
+  const blocksCached = (device: PlanDevice): number[] => {
+    const known = perDevice.get(device)
+    if (known) return known
+    const held = pieces.map((list) =>
+      list.reduce((sum, piece) => sum + (device.cached.has(piece.sha256) ? piece.bytes : 0), 0),
+    )
+    perDevice.set(device, held)
+    return held
+  }
+  return {
+    model,
+    sizes: createStageSizes(model),
+    blockCount: model.blocks.length,
+    minStages: stages,
+    maxLayers: Math.ceil(model.layerCount / stages),
+    cachedBytes(device, range) {
+      if (device.cached.size === 0) return 0
+      return blocksCached(device)
+        .slice(range.start, range.end)
+        .reduce((sum, bytes) => sum + bytes, 0)
+    },
+  }
+}
+
+export function fits(context: PlanContext, device: PlanDevice, range: BlockRange): boolean {
+  return (
+    context.sizes.bytes(device.provider, range) <= device.pledgeBytes &&
+    layersIn(range, context.model.layerCount) <= context.maxLayers
+  )
+}
+
+/**
+ * Layers that the next stage may take when `layersLeft` still have no stage and `stages` exist: what is
+ * left is shared evenly by the stages that the chain must still get. 6 layers in 4 stages: 2, 2, 1, 1.
+ */
+export function layerCap(context: PlanContext, layersLeft: number, stages: number): number {
+  const stagesLeft = Math.max(1, context.minStages - stages)
+  return Math.min(context.maxLayers, Math.max(1, Math.ceil(layersLeft / stagesLeft)))
+}
+
+/** The longest range from `start` that the device can hold, not past `limit`; null when not even one block. */
+export function longestFrom(
+  context: PlanContext,
+  device: PlanDevice,
+  start: number,
+  bounds: { readonly limit: number; readonly layers: number },
+): BlockRange | null {
+  let end = start
+  while (end < bounds.limit) {
+    const longer = { start, end: end + 1 }
+    if (layersIn(longer, context.model.layerCount) > bounds.layers) break
+    if (!fits(context, device, longer)) break
+    end += 1
+  }
+  return end === start ? null : { start, end }
+}

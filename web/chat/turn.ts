@@ -1,0 +1,86 @@
+import type { CrowdError } from '../../sdk/core/errors.ts'
+import type { FinishReason, GenerateEvent, RequestTimings } from '../../sdk/client/client-types.ts'
+import type { ChatMessage } from '../../sdk/client/tokenizer.ts'
+
+export type TurnStage = Extract<GenerateEvent, { kind: 'accepted' }>['stages'][number]
+
+/** One question and its answer; a new object on every change. Times are of the page's clock, ms. */
+export type Turn = {
+  readonly id: number
+  readonly question: string
+  readonly answer: string
+  readonly phase: 'waiting' | 'writing' | 'done' | 'stopped' | 'failed'
+  readonly stages: readonly TurnStage[]
+  readonly tokens: number
+  readonly askedAtMs: number
+  readonly firstAtMs: number | null
+  readonly lastAtMs: number | null
+  readonly reason: FinishReason | null
+  readonly timings: RequestTimings | null
+  readonly error: CrowdError | null
+}
+
+export function startTurn(id: number, question: string, nowMs: number): Turn {
+  return {
+    id,
+    question,
+    answer: '',
+    phase: 'waiting',
+    stages: [],
+    tokens: 0,
+    askedAtMs: nowMs,
+    firstAtMs: null,
+    lastAtMs: null,
+    reason: null,
+    timings: null,
+    error: null,
+  }
+}
+
+export function applyEvent(turn: Turn, event: GenerateEvent, nowMs: number): Turn {
+  switch (event.kind) {
+    case 'accepted':
+      return { ...turn, stages: event.stages }
+    case 'delta':
+      return {
+        ...turn,
+        phase: 'writing',
+        answer: turn.answer + event.text,
+        tokens: turn.tokens + 1,
+        firstAtMs: turn.firstAtMs ?? nowMs,
+        lastAtMs: nowMs,
+      }
+    case 'end':
+      return {
+        ...turn,
+        phase: event.reason === 'cancelled' ? 'stopped' : 'done',
+        reason: event.reason,
+        timings: event.timings,
+        tokens: event.timings?.tokens ?? turn.tokens,
+      }
+  }
+}
+
+/** What was written stays; a stop on request is no failure. */
+export function failTurn(turn: Turn, error: CrowdError): Turn {
+  if (error.code === 'aborted') return { ...turn, phase: 'stopped', reason: 'cancelled' }
+  return { ...turn, phase: 'failed', reason: 'error', error }
+}
+
+export function isRunning(turn: Turn | undefined): boolean {
+  return turn !== undefined && (turn.phase === 'waiting' || turn.phase === 'writing')
+}
+
+/**
+ * The whole conversation as the model gets it. Nothing is ever trimmed; a question that got no text at all
+ * is left out, since chat templates want the roles to alternate.
+ */
+export function toMessages(turns: readonly Turn[], question: string): ChatMessage[] {
+  const messages: ChatMessage[] = []
+  for (const turn of turns) {
+    if (turn.answer === '') continue
+    messages.push({ role: 'user', content: turn.question })
+    messages.push({ role: 'assistant', content: turn.answer })
+  }
+  return [...messages, { role: 'user', content: question }]
+}

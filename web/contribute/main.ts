@@ -1,0 +1,42 @@
+import { createBrowserWorker, openSwarm } from '../../sdk/index.browser.ts'
+import { mountPage } from '../ui/mount-page.ts'
+import { readAddress } from '../ui/page-address.ts'
+import { createSafeStorage } from '../ui/safe-storage.ts'
+import App from './App.svelte'
+import { Contribution } from './contribution.svelte.ts'
+import { readDevice } from './device.ts'
+import { createTabLock } from './tab-lock.ts'
+import { createTabMemory } from './tab-memory.ts'
+
+const address = readAddress(location.hash)
+const device = readDevice()
+const contribution = new Contribution({
+  createWorker: createBrowserWorker,
+  address,
+  device,
+  memory: createTabMemory(
+    createSafeStorage(() => sessionStorage),
+    createSafeStorage(() => localStorage),
+  ),
+  // Neither locks nor lasting storage exist in an insecure context.
+  lock: createTabLock(device.secureContext ? navigator.locks : undefined),
+  persist: () => {
+    if (device.secureContext) void navigator.storage.persist()
+  },
+  build: new URL(import.meta.url).pathname,
+  now: () => performance.now(),
+})
+
+document.addEventListener('visibilitychange', () => contribution.setHidden(document.hidden))
+window.addEventListener('pagehide', () => contribution.hide())
+window.addEventListener('pageshow', (event) => {
+  // Back from the browser's page cache: the worker left when the page was put away.
+  if (event.persisted) location.reload()
+})
+
+mountPage(App, {
+  contribution,
+  secret: address.secret,
+  watchPool: () => openSwarm({ secret: address.secret, role: 'watcher' }),
+})
+void contribution.open()

@@ -1,0 +1,24 @@
+import type { InferenceSession } from 'onnxruntime-common'
+import type { RunnerReport } from './stage-runner.ts'
+
+/** The part of the ONNX Runtime module that is used; the same in onnxruntime-web and onnxruntime-node. */
+export type Ort = Pick<typeof import('onnxruntime-common'), 'InferenceSession' | 'Tensor'>
+
+/** An opened provider: what a stage needs to make and run sessions on it. */
+export type OrtBackend = {
+  readonly ort: Ort
+  readonly report: RunnerReport
+  /** Provider, threads, log level: what is the same for every session. */
+  readonly sessionOptions: InferenceSession.SessionOptions
+  /** Our own device where the provider is WebGPU; caches then live in its buffers. */
+  readonly device: GPUDevice | null
+  /** Why nothing can run any more (device lost), or null. */
+  failure(): string | null
+  close(): void
+}
+
+/** One provider worth trying, best first. `open` rejects where the device doesn't have it. */
+export type BackendCandidate = {
+  readonly name: string
+  open(): Promise<OrtBackend>
+}

@@ -20,7 +20,7 @@ const ortConditions = ['onnxruntime-web-use-extern-wasm', ...defaultClientCondit
 export default defineConfig({
   root: 'web',
   publicDir: false,
-  plugins: [svelte()],
+  plugins: [svelte({ configFile: false })],
   resolve: { conditions: ortConditions },
   worker: { format: 'es' },
   optimizeDeps: { exclude: ['onnxruntime-web'] },

@@ -1,17 +1,23 @@
 import { CrowdError } from '../core/errors.ts'
-import type { PieceHash, SessionId } from '../core/ids.ts'
+import type { SessionId } from '../core/ids.ts'
 import { PREFILL_CHUNK_TOKENS } from '../core/limits.ts'
 import { evenRanges } from '../core/model/even-ranges.ts'
-import type { Block, Manifest } from '../core/model/manifest.ts'
+import type { Manifest } from '../core/model/manifest.ts'
 import { prefillChunks } from '../core/model/prefill-chunks.ts'
 import { needsHistory, type SampledToken, type SamplingParams } from '../core/sampling/params.ts'
-import type { RunnerReport, StageOutput, StageRunner, StageStep } from '../runtime/stage-runner.ts'
+import type {
+  BlockBytes,
+  RunnerReport,
+  StageOutput,
+  StageRunner,
+  StageStep,
+} from '../runtime/stage-runner.ts'
 
 export type LocalChainDeps = {
   manifest: Manifest
   stages: number
   makeRunner(): StageRunner
-  readPiece(hash: PieceHash): Promise<Uint8Array>
+  readBlock(block: number): Promise<BlockBytes>
 }
 
 export type LocalRequest = {
@@ -51,7 +57,7 @@ export async function openLocalChain(deps: LocalChainDeps): Promise<LocalChain> 
     reports.push(await runner.start())
     const range = ranges[index] ?? { start: 0, end: 0 }
     for (const block of await runner.setStage(manifest, range)) {
-      await runner.loadBlock(block, await readBlock(manifest.blocks[block], deps.readPiece))
+      await runner.loadBlock(block, await deps.readBlock(block))
     }
   }
   const report = reports[0]
@@ -73,18 +79,6 @@ export async function openLocalChain(deps: LocalChainDeps): Promise<LocalChain> 
       await Promise.all(runners.map((runner) => runner.close()))
     },
   }
-}
-
-async function readBlock(block: Block | undefined, readPiece: LocalChainDeps['readPiece']) {
-  if (block === undefined)
-    throw new CrowdError('internal', 'the runner wants a block that the model has not')
-  const data = new Uint8Array(block.dataBytes)
-  let offset = 0
-  for (const piece of block.data) {
-    data.set(await readPiece(piece.sha256), offset)
-    offset += piece.bytes
-  }
-  return { graph: block.graph === null ? null : await readPiece(block.graph.sha256), data }
 }
 
 async function generate(

@@ -1,0 +1,160 @@
+import { createClient } from './client/client.ts'
+import type { Client } from './client/client-types.ts'
+import { createTokenizer } from './client/tokenizer.hf.ts'
+import { CrowdError } from './core/errors.ts'
+import type { RequestId } from './core/ids.ts'
+import type { Manifest } from './core/model/manifest.ts'
+import { createModelSource, type ModelSource } from './model-source.browser.ts'
+import { createConnector } from './net/connector.ts'
+import type { SignalingState } from './net/signaling.ts'
+import { createSignalingClient } from './net/signaling-client.ts'
+import { createBrowserPeerLinks } from './net/simple-peer.browser.ts'
+import { createSystemTimers } from './net/timers.ts'
+import type { SwarmSnapshot } from './protocol/swarm-snapshot.ts'
+import { createWorkerStageRunner } from './runtime/thread/proxy.browser.ts'
+import { openShardStore } from './storage/idb-shard-store.browser.ts'
+import { createWorker } from './worker/worker.ts'
+import type { Worker } from './worker/worker-snapshot.ts'
+import { randomHex, tabIdentity } from './identity.browser.ts'
+
+export type SwarmOptions = {
+  /** The host; default: where the page came from. */
+  url?: string
+  /** The pool's secret, from the join URL's fragment. */
+  secret: string
+  role: 'asker' | 'watcher'
+  name?: string
+}
+
+/** A page's connection to a host: the state of the swarm, and text for those who ask. */
+export type SwarmConnection = {
+  /** Called at once with the present state, then on every change. Returns how to stop listening. */
+  onState(handler: (state: SignalingState) => void): () => void
+  onSwarm(handler: (snapshot: SwarmSnapshot) => void): () => void
+  /** Fetches the tokenizer once the host has said which model it serves. @throws CrowdError */
+  createClient(): Promise<Client>
+  close(): void
+}
+
+export function openSwarm(options: SwarmOptions): SwarmConnection {
+  const url = options.url ?? location.origin
+  const timers = createSystemTimers()
+  const states = new Set<(state: SignalingState) => void>()
+  const swarms = new Set<(snapshot: SwarmSnapshot) => void>()
+  const source = createModelSource(url)
+  const closed = new AbortController()
+  let state: SignalingState = { kind: 'connecting' }
+  let snapshot: SwarmSnapshot | null = null
+
+  const opening = tabIdentity(options.role).then((identity) => {
+    const signaling = createSignalingClient({
+      url,
+      hello: { role: options.role, ...identity, name: options.name ?? '', secret: options.secret },
+      timers,
+    })
+    signaling.onState((next) => {
+      state = next
+      for (const handler of states) handler(next)
+    })
+    signaling.onMessage((message) => {
+      if (message.kind !== 'swarm') return
+      snapshot = message.swarm
+      for (const handler of swarms) handler(message.swarm)
+    })
+    if (!closed.signal.aborted) signaling.connect()
+    closed.signal.addEventListener('abort', () => signaling.close())
+    return signaling
+  })
+
+  /** The host's welcome; waits for it. @throws CrowdError when the host refuses */
+  function welcomed(): Promise<Extract<SignalingState, { kind: 'open' }>['welcome']> {
+    return new Promise((resolve, reject) => {
+      const stop = onState((next) => {
+        if (next.kind === 'open') resolve(next.welcome)
+        else if (next.kind === 'refused') reject(next.error)
+        else if (next.kind === 'closed')
+          reject(new CrowdError('signaling-closed', 'the connection was closed'))
+        else return
+        // The first call comes before `stop` exists.
+        queueMicrotask(() => stop())
+      })
+    })
+  }
+
+  function onState(handler: (state: SignalingState) => void): () => void {
+    states.add(handler)
+    handler(state)
+    return () => states.delete(handler)
+  }
+
+  return {
+    onState,
+    onSwarm(handler) {
+      swarms.add(handler)
+      if (snapshot !== null) handler(snapshot)
+      return () => swarms.delete(handler)
+    },
+    async createClient() {
+      const signaling = await opening
+      const welcome = await welcomed()
+      const manifest = await source.manifest(welcome.manifestPath)
+      return createClient({
+        signaling,
+        tokenizer: await openTokenizer(source, manifest),
+        model: manifest.id,
+        contextLength: manifest.contextLength,
+        newRequestId: () => randomHex(8) as RequestId,
+        later: (ms, task) => timers.after(ms, task),
+      })
+    },
+    close() {
+      closed.abort()
+    },
+  }
+}
+
+async function openTokenizer(source: ModelSource, manifest: Manifest) {
+  const [tokenizerJson, tokenizerConfig] = await Promise.all([
+    source.json(manifest, 'tokenizer.json'),
+    source.json(manifest, 'tokenizer_config.json'),
+  ])
+  return createTokenizer({ tokenizerJson, tokenizerConfig })
+}
+
+export type BrowserWorkerOptions = {
+  secret: string
+  name: string
+  pledgeBytes: number
+  /** Begin paused, as the tab was left. */
+  paused?: boolean
+  prefer?: 'auto' | 'webgpu' | 'wasm'
+  url?: string
+}
+
+/** The worker role with this browser's adapters. Nothing happens until its start(). */
+export async function createBrowserWorker(options: BrowserWorkerOptions): Promise<Worker> {
+  const url = options.url ?? location.origin
+  const timers = createSystemTimers()
+  const identity = await tabIdentity('worker')
+  const store = await openShardStore()
+  const source = createModelSource(url)
+  const signaling = createSignalingClient({
+    url,
+    hello: { role: 'worker', ...identity, name: options.name, secret: options.secret },
+    timers,
+  })
+  return createWorker(
+    {
+      signaling,
+      connector: createConnector({ signaling, makePeerLink: createBrowserPeerLinks(), timers }),
+      runner: createWorkerStageRunner({ prefer: options.prefer ?? 'auto' }),
+      store,
+      fetchPieces: (pieces, { signal, onProgress }) =>
+        source.fetchInto(store, { pieces, signal, onProgress }),
+      loadManifest: (path) => source.manifest(path),
+      now: () => performance.now(),
+      later: (ms, task) => timers.after(ms, task),
+    },
+    { pledgeBytes: options.pledgeBytes, paused: options.paused ?? false },
+  )
+}

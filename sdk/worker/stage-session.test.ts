@@ -1,0 +1,214 @@
+import { expect, test } from 'vitest'
+import { CrowdError } from '../core/errors.ts'
+import type { PeerId, SessionId } from '../core/ids.ts'
+import { PREFILL_CHUNK_TOKENS } from '../core/limits.ts'
+import type { Manifest } from '../core/model/manifest.ts'
+import { GREEDY } from '../core/sampling/params.ts'
+import { decodeFrame, encodeFrame, type Frame } from '../core/wire/frame.ts'
+import type { ClientMessage } from '../protocol/client-to-server.ts'
+import type { StageOutput, StageStep } from '../runtime/stage-runner.ts'
+import { createStageSession, type SessionOrder, type StageSession } from './stage-session.ts'
+
+const HIDDEN = 4
+const EOS = 9
+// Only what a session reads of a manifest.
+const manifest = { hiddenSize: HIDDEN, eosTokenIds: [EOS] } as unknown as Manifest
+
+/**
+ * A ring of sessions whose stages do nothing but remember their steps; the last one "chooses" the given
+ * tokens. Frames go through the real codec.
+ */
+function ring(stageCount: number, tokens: number[], change: Partial<SessionOrder> = {}) {
+  const told: ClientMessage[] = []
+  const steps: StageStep[][] = []
+  const frames: Frame[] = []
+  const sessions: StageSession[] = []
+  let failAt: number | null = null
+  let settle: () => void = () => undefined
+  const over = new Promise<void>((resolve) => {
+    settle = resolve
+  })
+  const stages = Array.from({ length: stageCount }, (_, index) => ({
+    peer: `p${index}` as PeerId,
+    range: { start: index, end: index + 1 },
+  }))
+
+  for (let stage = 0; stage < stageCount; stage += 1) {
+    const mine: StageStep[] = []
+    steps.push(mine)
+    const run = (step: StageStep): Promise<StageOutput> => {
+      mine.push(step)
+      if (failAt === stage) return Promise.reject(new CrowdError('non-finite', 'a stage made NaN'))
+      if (stage < stageCount - 1) {
+        const rows =
+          step.input.kind === 'tokens' ? step.input.ids.length : step.input.data.length / HIDDEN
+        return Promise.resolve({
+          kind: 'hidden',
+          data: new Float32Array(rows * HIDDEN).fill(stage + 1),
+          computeMs: 2,
+        })
+      }
+      if (step.sample === null) return Promise.resolve({ kind: 'nothing', computeMs: 2 })
+      const token = tokens.shift() ?? EOS
+      return Promise.resolve({
+        kind: 'token',
+        sampled: { token, logprob: -1, top: [] },
+        computeMs: 2,
+      })
+    }
+    const order: SessionOrder = {
+      kind: 'session-open',
+      session: 7 as SessionId,
+      epoch: 0,
+      stage,
+      stages,
+      nextPair: null,
+      sampling: GREEDY,
+      history: [],
+      promptLength: 3,
+      maxTokens: 100,
+      stopIds: [],
+      ...change,
+    }
+    sessions.push(
+      createStageSession(
+        {
+          runner: { run },
+          manifest,
+          sendFrame: (frame) => {
+            const read = decodeFrame(encodeFrame(frame))
+            frames.push(read)
+            if (read.kind === 'activation' || read.kind === 'token')
+              sessions[(stage + 1) % stageCount]?.onFrame(read)
+            return Promise.resolve()
+          },
+          tell: (message) => {
+            told.push(message)
+            if (message.kind === 'session-end' || message.kind === 'session-failed') settle()
+          },
+          onStep: () => undefined,
+          now: () => 0,
+        },
+        order,
+      ),
+    )
+  }
+  return { sessions, told, steps, frames, over, failStage: (stage: number) => (failAt = stage) }
+}
+
+const tokensOf = (told: ClientMessage[]) =>
+  told.flatMap((message) =>
+    message.kind === 'session-token' ? [[message.position, message.sampled.token]] : [],
+  )
+
+test.each([1, 2, 3])(
+  'a ring of %i stages laps until the end token, one position at a time',
+  async (stageCount) => {
+    const { sessions, told, steps, over } = ring(stageCount, [4, 5, EOS])
+    sessions[0]?.start([1, 2, 3])
+    await over
+    expect(tokensOf(told)).toEqual([
+      [3, 4],
+      [4, 5],
+      [5, EOS],
+    ])
+    expect(told.at(-1)).toMatchObject({ kind: 'session-end', reason: 'stop' })
+    for (const mine of steps) expect(mine.map((step) => step.position)).toEqual([0, 3, 4])
+    expect(
+      steps[0]?.map((step) => (step.input.kind === 'tokens' ? [...step.input.ids] : null)),
+    ).toEqual([[1, 2, 3], [4], [5]])
+  },
+)
+
+test('the answer ends at its limit', async () => {
+  const { sessions, told, over } = ring(2, [4, 5, 6], { maxTokens: 2 })
+  sessions[0]?.start([1])
+  await over
+  expect(tokensOf(told).map(([, token]) => token)).toEqual([4, 5])
+  expect(told.at(-1)).toMatchObject({ kind: 'session-end', reason: 'length' })
+})
+
+test('a stop id of the asker ends the answer like an end token', async () => {
+  const { sessions, told, over } = ring(2, [4, 5, 6], { stopIds: [5] })
+  sessions[0]?.start([1])
+  await over
+  expect(told.at(-1)).toMatchObject({ kind: 'session-end', reason: 'stop' })
+})
+
+test('a long prompt goes in chunks and only the last one samples', async () => {
+  const { sessions, steps, frames, over } = ring(2, [EOS])
+  sessions[0]?.start(Array.from({ length: PREFILL_CHUNK_TOKENS * 2 + 5 }, (_, id) => id))
+  await over
+  expect(steps[1]?.map((step) => step.position)).toEqual([
+    0,
+    PREFILL_CHUNK_TOKENS,
+    2 * PREFILL_CHUNK_TOKENS,
+  ])
+  expect(steps[1]?.map((step) => step.sample !== null)).toEqual([false, false, true])
+  expect(frames.map((frame) => frame.kind === 'activation' && frame.sample)).toEqual([
+    false,
+    false,
+    true,
+  ])
+})
+
+test('the last stage alone keeps the history, and only where its sampler needs it', async () => {
+  const penal = { ...GREEDY, repetitionPenalty: 1.2 }
+  const { sessions, steps, over } = ring(2, [4, EOS], { sampling: penal, history: [1, 2, 3] })
+  sessions[0]?.start([1, 2, 3])
+  await over
+  expect(steps[1]?.map((step) => [...(step.sample?.history ?? [])])).toEqual([
+    [1, 2, 3],
+    [1, 2, 3, 4],
+  ])
+  expect(steps[0]?.every((step) => step.sample === null)).toBe(true)
+})
+
+test('compute time of a lap adds up on its way and is told with the end', async () => {
+  const { sessions, told, over } = ring(3, [4, 5, EOS])
+  sessions[0]?.start([1])
+  await over
+  expect(told.find((message) => message.kind === 'session-timings')).toMatchObject({
+    timings: { tokens: 3, computeMs: 6, hops: 3 },
+  })
+})
+
+test('a failing stage is told once, with its code, and computes no more', async () => {
+  const { sessions, told, steps, over, failStage } = ring(2, [4])
+  failStage(1)
+  sessions[0]?.start(Array.from({ length: 100 }, () => 1))
+  await over
+  await Promise.resolve()
+  expect(told.filter((message) => message.kind === 'session-failed')).toHaveLength(1)
+  expect(told[0]).toMatchObject({ error: { code: 'non-finite' } })
+  expect(steps[1]).toHaveLength(1)
+})
+
+test('a closed session drops what still arrives', async () => {
+  const { sessions, told, steps } = ring(2, [4])
+  sessions[1]?.close()
+  sessions[0]?.start([1])
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(steps[0]).toHaveLength(1)
+  expect(steps[1]).toHaveLength(0)
+  expect(told).toEqual([])
+})
+
+test('frames that the route does not send are refused', () => {
+  const { sessions } = ring(2, [4])
+  const head = { session: 7 as SessionId, epoch: 0, step: 0, position: 0, computeMicros: 0 }
+  expect(() => sessions[1]?.onFrame({ kind: 'token', ...head, token: 1 })).toThrow(
+    'last stage to the first',
+  )
+  expect(() =>
+    sessions[0]?.onFrame({
+      kind: 'activation',
+      ...head,
+      tokenCount: 1,
+      hiddenSize: HIDDEN,
+      sample: true,
+      data: new Float32Array(HIDDEN),
+    }),
+  ).toThrow('first stage')
+  expect(() => sessions[1]?.start([1])).toThrow('first stage only')
+})

@@ -1,0 +1,60 @@
+import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
+import { BROWSER_FLAGS, findBrowser } from '../../tools/bootstrap/browser.mjs'
+
+/** Starts the machine's Chromium, headless. `extraFlags` e.g. to forbid WebRTC. */
+export async function launchChromium(extraFlags: readonly string[] = []): Promise<Browser> {
+  const executablePath = findBrowser()
+  if (executablePath === null)
+    throw new Error('no Chromium on this machine: install one or set CROWDINFER_BROWSER')
+  return await chromium.launch({
+    executablePath,
+    headless: true,
+    args: [...BROWSER_FLAGS, ...extraFlags],
+  })
+}
+
+export type TabOptions = {
+  /** The join URL, with the pool's secret in its fragment. */
+  joinUrl: string
+  name: string
+  provider?: 'auto' | 'wasm' | 'webgpu'
+  pledgeMb?: number
+}
+
+/** A device of its own: a browser context has its own storage. */
+export async function openWorkerTab(
+  browser: Browser,
+  options: TabOptions,
+): Promise<{ context: BrowserContext; page: Page }> {
+  const context = await browser.newContext({ ignoreHTTPSErrors: true })
+  const page = await context.newPage()
+  await page.goto(workerUrl(options))
+  return { context, page }
+}
+
+/** The join URL of a tab that needs no click. */
+export function workerUrl(options: TabOptions): string {
+  const extra = new URLSearchParams({
+    name: options.name,
+    auto: '1',
+    pledge: String(options.pledgeMb ?? 64),
+  })
+  if (options.provider !== undefined && options.provider !== 'auto')
+    extra.set('provider', options.provider)
+  return `${options.joinUrl}&${extra.toString()}`
+}
+
+/** Waits until `check` gives something, looking often; fails with `what` after the limit. */
+export async function eventually<T>(
+  what: string,
+  limitMs: number,
+  check: () => T | null | Promise<T | null>,
+): Promise<T> {
+  const end = Date.now() + limitMs
+  for (;;) {
+    const found = await check()
+    if (found !== null) return found
+    if (Date.now() > end) throw new Error(`${what}: not within ${limitMs / 1_000} s`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}

@@ -1,4 +1,7 @@
 import { CrowdError } from '../errors.ts'
+import { halvesToFloats } from '../tensor/float16.ts'
+import { dequantizeQ4, Q4_BLOCK } from '../tensor/quantize-q4.ts'
+import { asFloats, asHalves } from '../tensor/views.ts'
 import type { EmbeddingTable } from './manifest.ts'
 
 /**
@@ -10,5 +13,33 @@ export function embeddingRows(
   data: Uint8Array,
   ids: Int32Array,
 ): Float32Array<ArrayBuffer> {
-  throw new CrowdError('internal', `rows ${table.rows} ${data.length} ${ids.length}`)
+  const { rows, columns } = table
+  const out = new Float32Array(ids.length * columns)
+  ids.forEach((id, i) => {
+    if (id < 0 || id >= rows) {
+      throw new CrowdError(
+        'bad-request',
+        `The token id ${id} is outside the vocabulary of ${rows}.`,
+      )
+    }
+    out.set(readRow(table, data, id), i * columns)
+  })
+  return out
+}
+
+function readRow(table: EmbeddingTable, data: Uint8Array, id: number): Float32Array {
+  const { columns, dtype, offset } = table
+  if (dtype === 'f32') return asFloats(range(data, offset + id * columns * 4, columns * 4))
+  if (dtype === 'f16') {
+    return halvesToFloats(asHalves(range(data, offset + id * columns * 2, columns * 2)))
+  }
+  const scaleBytes = (columns / Q4_BLOCK) * 4
+  const packed = range(data, offset + id * (columns / 2), columns / 2)
+  const scales = asFloats(range(data, (table.scaleOffset ?? 0) + id * scaleBytes, scaleBytes))
+  return dequantizeQ4(packed, scales, 1, columns)
+}
+
+function range(data: Uint8Array, from: number, length: number): Uint8Array {
+  if (from + length <= data.length) return data.subarray(from, from + length)
+  throw new CrowdError('model-invalid', 'The embedding table is longer than its data.')
 }

@@ -1,0 +1,130 @@
+import { CrowdError } from '../errors.ts'
+import { bytesPerElement, describeShape, elementCount } from '../tensor/dtype.ts'
+import { bfloatsToFloats, floatsToHalves, halvesToFloats } from '../tensor/float16.ts'
+import { quantizeQ4 } from '../tensor/quantize-q4.ts'
+import { asBytes, asFloats, asHalves } from '../tensor/views.ts'
+import type { PlacedWeight } from './layout-weights.ts'
+import type { SourceTensor, TensorSource } from './tensor-source.ts'
+import type { WeightRecipe } from './weight-recipe.ts'
+
+/** Rows are converted in runs of about this many elements, so that a large table is never held twice. */
+const RUN_ELEMENTS = 1 << 20
+
+/**
+ * The bytes of a block's data in order, zeros between tensors included, run by run.
+ * @throws CrowdError model-invalid, model-unsupported (the tensor is named)
+ */
+export async function* blockData(
+  weights: readonly PlacedWeight[],
+  source: TensorSource,
+): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  let at = 0
+  for (const { recipe, offset, length } of weights) {
+    if (offset > at) yield new Uint8Array(offset - at)
+    at = offset
+    for await (const bytes of weightData(recipe, source)) {
+      at += bytes.length
+      yield bytes
+    }
+    if (at !== offset + length) {
+      throw new CrowdError('internal', `The tensor ${recipe.source} took ${at - offset} bytes.`)
+    }
+  }
+}
+
+/** Checks that a tensor is there with the shape that the graph expects, before anything is read. */
+export function checkSource(recipe: WeightRecipe, source: TensorSource): SourceTensor {
+  const tensor = source.find(recipe.source)
+  if (!tensor) {
+    throw new CrowdError('model-invalid', `The weights lack the tensor ${recipe.source}.`)
+  }
+  const want = recipe.rows === 1 && tensor.dims.length === 1 ? [recipe.columns] : matrixDims(recipe)
+  if (describeShape(tensor.dims) !== describeShape(want)) {
+    throw new CrowdError(
+      'model-invalid',
+      `The tensor ${recipe.source} is ${describeShape(tensor.dims)}; config.json asks for ${describeShape(want)}.`,
+    )
+  }
+  return tensor
+}
+
+function matrixDims({ rows, columns }: WeightRecipe): number[] {
+  return [rows, columns]
+}
+
+async function* weightData(
+  recipe: WeightRecipe,
+  source: TensorSource,
+): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  const tensor = checkSource(recipe, source)
+  const { rows, columns } = recipe
+  // A transposed matrix needs all rows at once.
+  const run = recipe.form === 'transposed' ? rows : Math.max(1, Math.floor(RUN_ELEMENTS / columns))
+  const rowBytes = columns * bytesPerElement(tensor.type)
+  for (let row = 0; row < rows; row += run) {
+    const count = Math.min(run, rows - row)
+    const bytes = await source.read(recipe.source, row * rowBytes, count * rowBytes)
+    yield convert(bytes, tensor, { ...recipe, rows: count })
+  }
+}
+
+function convert(
+  bytes: Uint8Array<ArrayBuffer>,
+  tensor: SourceTensor,
+  recipe: WeightRecipe,
+): Uint8Array<ArrayBuffer> {
+  const { rows, columns, form, type } = recipe
+  if (bytes.length !== elementCount([rows, columns]) * bytesPerElement(tensor.type)) {
+    throw new CrowdError('model-invalid', `The tensor ${tensor.name} is cut short.`)
+  }
+  if (tensor.type === 'f16' && type === 'f16') {
+    const halves = asHalves(bytes)
+    checkFinite(halvesToFloats(halves), tensor)
+    return asBytes(form === 'transposed' ? transpose(halves, rows, columns) : halves)
+  }
+  const floats = toFloats(bytes, tensor)
+  checkFinite(floats, tensor)
+  if (form === 'q4-packed') return quantizeQ4(floats, rows, columns).packed
+  if (form === 'q4-scales') return asBytes(quantizeQ4(floats, rows, columns).scales)
+  const ordered = form === 'transposed' ? transpose(floats, rows, columns) : floats
+  if (type === 'f32') return asBytes(ordered)
+  return asBytes(toHalves(ordered, tensor))
+}
+
+function toFloats(bytes: Uint8Array<ArrayBuffer>, tensor: SourceTensor): Float32Array<ArrayBuffer> {
+  if (tensor.type === 'f32') return asFloats(bytes)
+  const halves = asHalves(bytes)
+  return tensor.type === 'f16' ? halvesToFloats(halves) : bfloatsToFloats(halves)
+}
+
+function toHalves(floats: Float32Array, tensor: SourceTensor): Uint16Array<ArrayBuffer> {
+  const halves = floatsToHalves(floats)
+  if (halves.some((half) => (half & 0x7c00) === 0x7c00)) {
+    throw new CrowdError(
+      'model-unsupported',
+      `The tensor ${tensor.name} has values too large for f16; import with dtype f32.`,
+    )
+  }
+  return halves
+}
+
+function checkFinite(floats: Float32Array, tensor: SourceTensor): void {
+  if (floats.every(Number.isFinite)) return
+  throw new CrowdError('model-invalid', `The tensor ${tensor.name} has values that are not finite.`)
+}
+
+/** [rows, columns] → [columns, rows]. */
+function transpose<T extends Float32Array<ArrayBuffer> | Uint16Array<ArrayBuffer>>(
+  values: T,
+  rows: number,
+  columns: number,
+): T {
+  const out = values.slice()
+  for (let row = 0; row < rows; row++) {
+    for (let column = 0; column < columns; column++) {
+      out[column * rows + row] = values[row * columns + column] ?? 0
+    }
+  }
+  // Cast: `slice` of a union loses which member it was.
+  return out as T
+}

@@ -1,0 +1,174 @@
+import { expect, test } from 'vitest'
+import { CrowdError } from '../core/errors.ts'
+import type { ModelId, PieceHash } from '../core/ids.ts'
+import type { Block, Manifest, Piece } from '../core/model/manifest.ts'
+import type { ClientMessageOf } from '../protocol/client-to-server.ts'
+import type { ServerMessageOf } from '../protocol/server-to-client.ts'
+import type { BlockBytes, StageRunner } from '../runtime/stage-runner.ts'
+import type { ShardStore } from '../storage/shard-store.ts'
+import { createStageHolder, type FetchPieces } from './stage-holder.ts'
+
+const piece = (letter: string): Piece => ({ sha256: letter.repeat(64) as PieceHash, bytes: 4 })
+const block = (kind: Block['kind'], graph: string | null, ...data: string[]): Block => ({
+  kind,
+  graph: graph === null ? null : piece(graph),
+  data: data.map(piece),
+  dataBytes: 4 * data.length,
+  f32Bytes: 4 * data.length,
+})
+// The embedding and the head share piece "a"; layer 1 has two data pieces.
+const manifest = {
+  id: 'm' as ModelId,
+  revision: 'r',
+  layerCount: 2,
+  blocks: [
+    block('embedding', null, 'a'),
+    block('layer', 'b', 'c', 'd'),
+    block('layer', 'e', 'f'),
+    block('head', '0', 'a'),
+  ],
+} as unknown as Manifest
+
+function setUp() {
+  const stored = new Map<PieceHash, Uint8Array>()
+  const fetched: string[] = []
+  const loaded = new Map<number, BlockBytes>()
+  const reports: ClientMessageOf<'stage-state'>[] = []
+  const kit = {
+    stored,
+    fetched,
+    loaded,
+    reports,
+    /** Rejects the next loads of this block. */
+    refuse: null as number | null,
+    gate: null as Promise<void> | null,
+  }
+  const fetchPieces: FetchPieces = async (pieces, { signal, onProgress }) => {
+    if (kit.gate !== null) await kit.gate
+    signal.throwIfAborted()
+    let done = 0
+    for (const { sha256, bytes } of pieces) {
+      if (!stored.has(sha256)) {
+        fetched.push(sha256[0] ?? '')
+        stored.set(sha256, new Uint8Array(bytes).fill(sha256.charCodeAt(0)))
+      }
+      done += bytes
+      onProgress(done, fetched.length * 4)
+    }
+  }
+  const runner = {
+    setStage: (_manifest: Manifest, range: { start: number; end: number }) => {
+      for (const index of loaded.keys())
+        if (index < range.start || index >= range.end) loaded.delete(index)
+      return Promise.resolve(
+        Array.from({ length: range.end - range.start }, (_, offset) => range.start + offset).filter(
+          (index) => !loaded.has(index),
+        ),
+      )
+    },
+    loadBlock: (index: number, bytes: BlockBytes) => {
+      if (kit.refuse === index) return Promise.reject(new CrowdError('out-of-memory', 'no room'))
+      loaded.set(index, bytes)
+      return Promise.resolve()
+    },
+  } as unknown as StageRunner
+  const store = {
+    read: (hash: PieceHash) => Promise.resolve(stored.get(hash) ?? null),
+  } as unknown as ShardStore
+  const holder = createStageHolder({
+    runner,
+    store,
+    fetchPieces,
+    report: (message) => reports.push(message),
+    onChange: () => undefined,
+  })
+  return { ...kit, kit, holder }
+}
+
+const order = (
+  assignment: number,
+  range: { start: number; end: number } | null,
+): ServerMessageOf<'assign'> => ({
+  kind: 'assign',
+  assignment,
+  model: manifest.id,
+  revision: 'r',
+  range,
+  reason: 'test',
+})
+
+test('fetches the pieces of its own range only, loads block by block, and says so', async () => {
+  const { holder, fetched, loaded, reports } = setUp()
+  await holder.assign(order(1, { start: 0, end: 2 }), manifest)
+  expect(fetched).toEqual(['a', 'b', 'c', 'd'])
+  expect([...loaded.keys()]).toEqual([0, 1])
+  expect([...(loaded.get(1)?.data ?? [])]).toEqual([99, 99, 99, 99, 100, 100, 100, 100])
+  expect(reports.at(-1)).toMatchObject({
+    assignment: 1,
+    state: 'ready',
+    doneBytes: 16,
+    totalBytes: 16,
+    fetchedBytes: 16,
+  })
+})
+
+test('a piece that two blocks share is fetched and counted once', async () => {
+  const { holder, fetched, reports } = setUp()
+  await holder.assign(order(1, { start: 0, end: 4 }), manifest)
+  expect(fetched.filter((name) => name === 'a')).toHaveLength(1)
+  expect(reports.at(-1)).toMatchObject({ totalBytes: 28 })
+})
+
+test('blocks of both the old and the new range are not loaded again', async () => {
+  const { holder, fetched, loaded } = setUp()
+  await holder.assign(order(1, { start: 1, end: 3 }), manifest)
+  await holder.assign(order(2, { start: 2, end: 4 }), manifest)
+  expect([...loaded.keys()]).toEqual([2, 3])
+  expect(fetched).toEqual(['b', 'c', 'd', 'e', 'f', '0', 'a'])
+})
+
+test('a newer assignment replaces one that is still fetching; only the newer becomes ready', async () => {
+  const { holder, kit, reports, loaded } = setUp()
+  let open: () => void = () => undefined
+  kit.gate = new Promise((resolve) => {
+    open = resolve
+  })
+  const first = holder.assign(order(1, { start: 0, end: 2 }), manifest)
+  const second = holder.assign(order(2, { start: 2, end: 3 }), manifest)
+  open()
+  await Promise.all([first, second])
+  expect([...loaded.keys()]).toEqual([2])
+  expect(
+    reports.filter(({ state }) => state === 'ready').map(({ assignment }) => assignment),
+  ).toEqual([2])
+  expect(reports.some(({ state }) => state === 'failed')).toBe(false)
+})
+
+test('a piece that is damaged in the store is fetched again', async () => {
+  const { holder, stored, fetched } = setUp()
+  await holder.assign(order(1, { start: 2, end: 3 }), manifest)
+  stored.delete(piece('f').sha256)
+  await holder.assign(order(2, null), manifest)
+  await holder.assign(order(3, { start: 2, end: 3 }), manifest)
+  expect(fetched.filter((name) => name === 'f')).toHaveLength(2)
+})
+
+test('a load that fails names the layers, keeps the code and can be followed by a smaller one', async () => {
+  const { holder, kit, reports } = setUp()
+  kit.refuse = 2
+  await holder.assign(order(1, { start: 1, end: 3 }), manifest)
+  expect(reports.at(-1)).toMatchObject({
+    state: 'failed',
+    error: { code: 'out-of-memory', message: 'layers 1–2: no room' },
+  })
+  await holder.assign(order(2, { start: 1, end: 2 }), manifest)
+  expect(reports.at(-1)).toMatchObject({ assignment: 2, state: 'ready' })
+})
+
+test('a spare holds nothing', async () => {
+  const { holder, loaded } = setUp()
+  await holder.assign(order(1, { start: 0, end: 2 }), manifest)
+  await holder.assign(order(2, null), manifest)
+  expect(loaded.size).toBe(0)
+  expect(holder.held()).toMatchObject({ range: null, state: 'ready' })
+})

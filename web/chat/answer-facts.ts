@@ -28,14 +28,15 @@ export function endingOf(turn: Turn): string {
   return ''
 }
 
-/** `attic laptop (embedding and layers 1–3), phone (layers 4–6 and head)`. */
-export function computedBy(turn: Turn, layerCount: number | null): string {
-  return turn.stages
-    .map(({ name, peer, range }) => {
-      const holds = layerCount === null ? '' : ` (${describeRange(range, layerCount)})`
-      return (name === '' ? peer : name) + holds
-    })
-    .join(', ')
+/** Who computed an answer and with which layers, in the order of the chain. */
+export function computedBy(
+  turn: Turn,
+  layerCount: number | null,
+): { readonly name: string; readonly holds: string }[] {
+  return turn.stages.map(({ name, peer, range }) => ({
+    name: name === '' ? peer.slice(0, 8) : name,
+    holds: layerCount === null ? '' : describeRange(range, layerCount),
+  }))
 }
 
 function firstTokenMs(turn: Turn): number | null {

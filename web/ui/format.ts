@@ -28,7 +28,7 @@ export function counted(count: number, noun: string): string {
 }
 
 export function formatPercent(share: number): string {
-  return `${Math.round(share * 100)} %`
+  return `${Math.round(share * 100)}%`
 }
 
 function trim(value: number): string {

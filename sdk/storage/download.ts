@@ -1,0 +1,187 @@
+import { CrowdError } from '../core/errors.ts'
+import type { PieceHash } from '../core/ids.ts'
+import { FETCH_TRIES } from '../core/limits.ts'
+import type { Piece } from '../core/model/manifest.ts'
+import { fetchPiece, type FetchPieceDeps } from './fetch-piece.ts'
+import type { ShardStore } from './shard-store.ts'
+
+/** Somewhere that pieces can be had by hash: the host, a file server, a hub. */
+export type PieceSource = {
+  readonly name: string
+  urlOf(piece: Piece): string
+}
+
+/** A directory whose files are named by their hash. `pieceSource('host', '/models/a/pieces/')` */
+export function pieceSource(name: string, baseUrl: string): PieceSource {
+  return { name, urlOf: (piece) => `${baseUrl}${piece.sha256}` }
+}
+
+export type DownloadProgress = {
+  /** Bytes that came over the network in this call. */
+  readonly fetchedBytes: number
+  /** Bytes of the wanted pieces that are stored by now. */
+  readonly storedBytes: number
+  readonly totalBytes: number
+}
+
+export type FetchPiecesRequest = {
+  readonly pieces: readonly Piece[]
+  readonly store: ShardStore
+  /** At least one; a failed piece is tried from the next one. */
+  readonly sources: readonly PieceSource[]
+  readonly fetch: typeof globalThis.fetch
+  readonly signal?: AbortSignal
+  readonly onProgress?: (progress: DownloadProgress) => void
+}
+
+/** How waiting and jitter are done; replaced in tests. */
+export type DownloadTiming = {
+  /** Rejects when aborted. */
+  readonly wait: (ms: number, signal: AbortSignal) => Promise<void>
+  /** Uniform in [0, 1). */
+  readonly random: () => number
+  readonly stallMs?: number
+}
+
+/** Pieces of 8 MiB: three at once fill a line without holding much memory. */
+const PARALLEL = 3
+const BACKOFF_MS = 300
+const BACKOFF_MAX_MS = 15_000
+
+/**
+ * Brings pieces into the store, each checked against its length and hash; what is stored already costs no
+ * request. Returns the bytes that were fetched.
+ *
+ *     await fetchPieces({ pieces: blockPieces(block), store, sources: [pieceSource('host', url)], fetch })
+ *
+ * @throws CrowdError storage-full (before anything is fetched), piece-unavailable, piece-corrupt, aborted,
+ * storage-failed
+ */
+export async function fetchPieces(
+  request: FetchPiecesRequest,
+  timing: DownloadTiming = SYSTEM_TIMING,
+): Promise<{ readonly fetchedBytes: number }> {
+  const { store, sources, onProgress } = request
+  if (sources.length === 0)
+    throw new CrowdError('piece-unavailable', 'there is no source of pieces')
+  const wanted = distinct(request.pieces)
+  const missing = await missingPieces(store, wanted)
+  const missingBytes = sumBytes(missing)
+  await checkSpace(store, missingBytes)
+
+  // One failure stops the others.
+  const stop = new AbortController()
+  const signal =
+    request.signal === undefined ? stop.signal : AbortSignal.any([request.signal, stop.signal])
+  const totalBytes = sumBytes(wanted)
+  let storedBytes = totalBytes - missingBytes
+  let fetchedBytes = 0
+  const report = (): void => onProgress?.({ fetchedBytes, storedBytes, totalBytes })
+  const onBytes = (count: number): void => {
+    fetchedBytes += count
+    report()
+  }
+  const deps = { fetch: request.fetch, signal, onBytes, stallMs: timing.stallMs }
+  const queue = missing.values()
+
+  async function work(): Promise<void> {
+    for (const piece of queue) {
+      const bytes = await withRetries(piece, sources, { ...deps, timing })
+      await store.write(piece.sha256, bytes)
+      storedBytes += piece.bytes
+      report()
+    }
+  }
+
+  report()
+  try {
+    await Promise.all(Array.from({ length: PARALLEL }, work))
+  } catch (thrown) {
+    stop.abort()
+    if (request.signal?.aborted === true) throw abortedError()
+    throw thrown
+  }
+  return { fetchedBytes }
+}
+
+/** One piece, from source after source, with growing pauses. */
+async function withRetries(
+  piece: Piece,
+  sources: readonly PieceSource[],
+  deps: FetchPieceDeps & { readonly timing: DownloadTiming },
+): Promise<Uint8Array> {
+  const { timing, signal } = deps
+  const usable = [...sources]
+  let last: CrowdError | null = null
+  let isSuspect = false
+  for (let attempt = 0; attempt < FETCH_TRIES; attempt++) {
+    const source = usable[attempt % usable.length]
+    if (source === undefined) break
+    const result = await fetchPiece(piece, source.urlOf(piece), { ...deps, fresh: isSuspect })
+    if (result.kind === 'bytes') return result.bytes
+    last = new CrowdError(result.code, `${source.name}: ${result.reason}`)
+    // A bad answer may sit in the browser's cache: the next try goes past it.
+    isSuspect ||= result.code === 'piece-corrupt'
+    if (!result.retry) usable.splice(usable.indexOf(source), 1)
+    if (usable.length === 0 || attempt === FETCH_TRIES - 1) break
+    const backoff =
+      Math.min(BACKOFF_MAX_MS, BACKOFF_MS * 2 ** attempt) * (0.5 + timing.random() / 2)
+    const asked = Math.min(BACKOFF_MAX_MS, result.retryAfterMs ?? 0)
+    await timing.wait(Math.max(backoff, asked), signal)
+  }
+  throw last ?? new CrowdError('piece-unavailable', 'no source has this piece')
+}
+
+async function missingPieces(store: ShardStore, pieces: readonly Piece[]): Promise<Piece[]> {
+  const missing: Piece[] = []
+  for (const piece of pieces) if (!(await store.has(piece.sha256))) missing.push(piece)
+  return missing
+}
+
+/** @throws CrowdError storage-full */
+async function checkSpace(store: ShardStore, neededBytes: number): Promise<void> {
+  if (neededBytes === 0) return
+  const { freeBytes } = await store.usage()
+  if (freeBytes === null || freeBytes >= neededBytes) return
+  throw new CrowdError(
+    'storage-full',
+    `${megabytes(neededBytes)} are to be stored, but only ${megabytes(freeBytes)} are free: ` +
+      `${megabytes(neededBytes - freeBytes)} (${neededBytes - freeBytes} bytes) are missing`,
+  )
+}
+
+function distinct(pieces: readonly Piece[]): Piece[] {
+  return [...new Map<PieceHash, Piece>(pieces.map((piece) => [piece.sha256, piece])).values()]
+}
+
+function sumBytes(pieces: readonly Piece[]): number {
+  return pieces.reduce((sum, { bytes }) => sum + bytes, 0)
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(1)} MB`
+}
+
+export function abortedError(): CrowdError {
+  return new CrowdError('aborted', 'the download was stopped')
+}
+
+const SYSTEM_TIMING: DownloadTiming = {
+  random: Math.random,
+  wait: (ms, signal) =>
+    new Promise((resolve, reject) => {
+      const stop = (): void => {
+        clearTimeout(timer)
+        reject(abortedError())
+      }
+      if (signal.aborted) {
+        reject(abortedError())
+        return
+      }
+      const timer = setTimeout(() => {
+        signal.removeEventListener('abort', stop)
+        resolve()
+      }, ms)
+      signal.addEventListener('abort', stop, { once: true })
+    }),
+}

@@ -63,6 +63,9 @@ export const SESSION_OPEN_MS = 15_000
 /** A session that makes no progress for this long is closed. */
 export const SESSION_IDLE_MS = 90_000
 export const HELLO_MS = 10_000
+/** Pauses between reconnects grow from the first to the last, with jitter, so that a restarted host isn't stormed. */
+export const RECONNECT_FIRST_MS = 500
+export const RECONNECT_LAST_MS = 10_000
 /** A peer that lost its socket keeps its place this long. */
 export const REJOIN_MS = 5_000
 
@@ -71,3 +74,18 @@ export const KV_STEP_ROWS = 256
 /** Sessions that a stage keeps caches for at once. */
 export const SESSIONS_PER_STAGE = 8
 export const REQUESTS_QUEUED_MAX = 16
+/** Answers that the ring computes at once; more wait. A stage keeps caches for twice as many. */
+export const SESSIONS_AT_ONCE = 4
+/** A link that is neither open nor closed after this long is tried anew: longer than the whole ladder. */
+export const PAIR_OPEN_MS = 40_000
+/** Pause before a failed link is tried again; doubles with each failure up to the maximum. */
+export const PAIR_RETRY_MS = 250
+export const PAIR_RETRY_MAX_MS = 10_000
+/** A link that nobody needs any more is kept this long, in case the route comes back. */
+export const PAIR_LINGER_MS = 10_000
+/** Snapshots of the swarm go out at most this often. */
+export const SNAPSHOT_MS = 250
+/** Messages that break the protocol before the host hangs up. */
+export const BAD_MESSAGES_MAX = 5
+/** Relay bytes of one peer that wait for its share; a peer that keeps to its credits stays far below. */
+export const RELAY_QUEUE_BYTES = 8 * 1024 * 1024

@@ -43,8 +43,12 @@ export interface Channel {
    * Control-lane frames (aborts, tokens) overtake queued bulk. @throws CrowdError link-closed, timeout, bad-frame (too large)
    */
   send(frame: Uint8Array, lane: Lane): Promise<void>
+  /** One listener; frames that come before it wait. What it throws closes the link with that reason. */
   onFrame(handler: (frame: Uint8Array) => void): void
-  /** Called once, with the reason: bye, silence, bad frame, transport. */
+  /**
+   * Any number of listeners, each called once: `silence: …`, `bye: …` (what the other end said), `bad-frame: …` or
+   * another error code, `transport: …`, or what close() was given here.
+   */
   onClose(handler: (reason: string) => void): void
   stats(): ChannelStats
   /** Says bye and closes. Idempotent. */

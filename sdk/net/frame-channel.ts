@@ -65,7 +65,7 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
   const counters = { sent: 0, received: 0 }
   let state: 'opening' | 'open' | 'closed' = 'opening'
   let closeReason = ''
-  let onClose: ((reason: string) => void) | null = null
+  const closeHandlers: ((reason: string) => void)[] = []
   let chunkHeardMs = timers.now()
   let cancelTimer: () => void = () => undefined
 
@@ -109,7 +109,7 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
     opening.reject(error)
     inbox.close()
     link.close(reason)
-    onClose?.(reason)
+    for (const handler of closeHandlers) handler(reason)
   }
 
   function receive(lane: Lane, bytes: Uint8Array): void {
@@ -247,8 +247,8 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
     },
     onFrame: (handler) => guarded(() => inbox.onFrame(handler)),
     onClose(handler) {
-      onClose = handler
       if (state === 'closed') handler(closeReason)
+      else closeHandlers.push(handler)
     },
     stats: () => ({
       rttMs: heartbeat.rttMs,

@@ -1,0 +1,203 @@
+import { io } from 'socket.io-client'
+import * as v from 'valibot'
+import { CrowdError, fromWire } from '../core/errors.ts'
+import type { PairId } from '../core/ids.ts'
+import {
+  CHUNK_BYTES,
+  CONTROL_MESSAGE_MAX_BYTES,
+  HELLO_MS,
+  RECONNECT_FIRST_MS,
+  RECONNECT_LAST_MS,
+} from '../core/limits.ts'
+import type { ClientMessage, ClientMessageOf } from '../protocol/client-to-server.ts'
+import { pairId } from '../protocol/fields.ts'
+import { parseServerMessage } from '../protocol/parse.ts'
+import type { ServerMessage } from '../protocol/server-to-client.ts'
+import { FEATURES, PROTOCOL } from '../protocol/version.ts'
+import type { Signaling, SignalingState } from './signaling.ts'
+import type { Timers } from './timers.ts'
+
+/** Who this peer is. The same on every reconnect, so that it keeps its place. */
+export type SignalingIdentity = Pick<
+  ClientMessageOf<'hello'>,
+  'role' | 'peer' | 'token' | 'name' | 'secret'
+>
+
+export type SignalingDeps = {
+  /** The host's origin, e.g. `https://192.168.1.20:7080`. */
+  readonly url: string
+  readonly identity: SignalingIdentity
+  readonly timers: Timers
+  readonly log?: (event: string) => void
+}
+
+export type SignalingClient = Signaling & {
+  /** Messages of the host that were no messages, since the start. */
+  readonly ignoredCount: number
+}
+
+/**
+ * The control plane over socket.io, in a page or in Node: websocket only, one event each way, hello on every
+ * connect. Reconnects are socket.io's own, with growing pauses and jitter; a refusal ends them.
+ */
+export function createSignaling(deps: SignalingDeps): SignalingClient {
+  const { timers, identity } = deps
+  const log = deps.log ?? (() => undefined)
+  const messageHandlers: ((message: ServerMessage) => void)[] = []
+  const stateHandlers: ((state: SignalingState) => void)[] = []
+  const relayHandlers: ((pair: PairId, message: Uint8Array) => void)[] = []
+  let state: SignalingState = { kind: 'connecting' }
+  let ignoredCount = 0
+  let cancelHelloLimit: () => void = () => undefined
+  let cancelRetry: () => void = () => undefined
+
+  const socket = io(deps.url, {
+    transports: ['websocket'],
+    autoConnect: false,
+    forceNew: true,
+    timeout: HELLO_MS,
+    reconnectionDelay: RECONNECT_FIRST_MS,
+    reconnectionDelayMax: RECONNECT_LAST_MS,
+    randomizationFactor: 0.5,
+  })
+
+  function setState(next: SignalingState): void {
+    if (ended() && next.kind !== 'closed') return
+    state = next
+    for (const handler of stateHandlers) handler(next)
+  }
+
+  function ended(): boolean {
+    return state.kind === 'closed' || state.kind === 'refused'
+  }
+
+  function greet(): void {
+    setState({ kind: 'connecting' })
+    const hello: ClientMessage = {
+      kind: 'hello',
+      protocol: PROTOCOL,
+      features: [...FEATURES],
+      ...identity,
+    }
+    socket.emit('message', hello)
+    cancelHelloLimit()
+    cancelHelloLimit = timers.after(HELLO_MS, () => {
+      // Closing the transport, not the socket, leaves the retrying to socket.io.
+      setState({ kind: 'lost', reason: 'the host did not answer the hello' })
+      socket.io.engine.close()
+    })
+  }
+
+  function lose(reason: string): void {
+    cancelHelloLimit()
+    if (ended()) return
+    setState({ kind: 'lost', reason })
+    // The one ending that socket.io doesn't retry by itself.
+    if (reason === 'io server disconnect') {
+      cancelRetry = timers.after(RECONNECT_FIRST_MS, () => socket.connect())
+    }
+  }
+
+  function receive(input: unknown): void {
+    const parsed = parseServerMessage(input)
+    if (!parsed.ok) {
+      ignoredCount += 1
+      log(`ignored: ${parsed.error.message}`)
+      return
+    }
+    const { message } = parsed
+    if (state.kind === 'connecting') answerHello(message)
+    else if (state.kind === 'open') for (const handler of messageHandlers) handler(message)
+  }
+
+  /** Before the welcome nothing but the answer to the hello counts. */
+  function answerHello(message: ServerMessage): void {
+    if (message.kind === 'welcome') {
+      cancelHelloLimit()
+      setState({ kind: 'open', welcome: message })
+    } else if (message.kind === 'refused') {
+      cancelHelloLimit()
+      setState({ kind: 'refused', error: fromWire(message.error) })
+      socket.disconnect()
+    }
+  }
+
+  function receiveRelayed(pair: unknown, message: unknown): void {
+    const parsedPair = v.safeParse(pairId, pair)
+    const bytes = asBytes(message)
+    if (!parsedPair.success || bytes === null || bytes.length > CHUNK_BYTES) {
+      ignoredCount += 1
+      log('ignored: a relayed message without its shape')
+      return
+    }
+    if (state.kind !== 'open') return
+    for (const handler of relayHandlers) handler(parsedPair.output, bytes)
+  }
+
+  socket.on('connect', greet)
+  socket.on('disconnect', (reason) => lose(reason))
+  socket.on('connect_error', (error) => lose(error.message))
+  socket.on('message', receive)
+  socket.on('relay', receiveRelayed)
+
+  return {
+    connect() {
+      if (!ended()) socket.connect()
+    },
+    send(message) {
+      if (state.kind !== 'open' || !socket.connected) return false
+      checkSize(message)
+      socket.emit('message', message)
+      return true
+    },
+    onMessage: (handler) => void messageHandlers.push(handler),
+    onState(handler) {
+      stateHandlers.push(handler)
+      handler(state)
+    },
+    relay: {
+      send(pair, message) {
+        if (state.kind !== 'open' || !socket.connected) return false
+        if (message.length > CHUNK_BYTES) {
+          throw new CrowdError('bad-message', `relay message of ${message.length} bytes`)
+        }
+        socket.emit('relay', pair, message)
+        return true
+      },
+      onMessage: (handler) => void relayHandlers.push(handler),
+    },
+    get ignoredCount() {
+      return ignoredCount
+    },
+    close() {
+      if (state.kind === 'closed') return
+      cancelHelloLimit()
+      cancelRetry()
+      setState({ kind: 'closed' })
+      socket.disconnect()
+    },
+  }
+}
+
+/** The host closes on anything larger, without a word, so it is checked before it goes out. */
+function checkSize(message: ClientMessage): void {
+  const json = JSON.stringify(message)
+  // At most three bytes a character: most messages need no encoding to be known small.
+  if (json.length * 3 <= CONTROL_MESSAGE_MAX_BYTES) return
+  const bytes = new TextEncoder().encode(json).length
+  if (bytes > CONTROL_MESSAGE_MAX_BYTES) {
+    throw new CrowdError(
+      'bad-message',
+      `message of kind "${message.kind}" has ${bytes} bytes, the limit is ${CONTROL_MESSAGE_MAX_BYTES}`,
+    )
+  }
+}
+
+/** Binary comes as ArrayBuffer in a page and as Buffer in Node. */
+function asBytes(message: unknown): Uint8Array | null {
+  if (message instanceof ArrayBuffer) return new Uint8Array(message)
+  if (message instanceof Uint8Array) {
+    return new Uint8Array(message.buffer, message.byteOffset, message.byteLength)
+  }
+  return null
+}

@@ -1,0 +1,158 @@
+import { CrowdError, toCrowdError } from '../core/errors.ts'
+import { BUFFER_LOW_BYTES } from '../core/limits.ts'
+import type { ChannelPath, Lane, Link, PairOrder } from './channel.ts'
+import { createLinkEvents, type LinkEvents } from './link-events.ts'
+import { NO_CANDIDATES, type MakePeerLink, type PeerTry, type PeerTryDeps } from './peer-link.ts'
+import { readPath } from './rtc-path.ts'
+
+/** What is used of simple-peer: signals, send() and its events, never its streams. */
+export interface SimplePeerInstance {
+  /** Its RTCPeerConnection. Not in its documentation; needed for the second channel and for the path. */
+  readonly _pc: RTCPeerConnection
+  readonly bufferSize: number
+  readonly destroyed: boolean
+  signal(data: object): void
+  send(message: Uint8Array): void
+  destroy(): void
+  on(event: 'connect' | 'close', handler: () => void): unknown
+  on(event: 'signal', handler: (data: unknown) => void): unknown
+  on(event: 'data', handler: (data: unknown) => void): unknown
+  on(event: 'error', handler: (error: Error) => void): unknown
+  on(event: 'iceStateChange', handler: (ice: string, gathering: string) => void): unknown
+}
+
+export type CreateSimplePeer = (options: {
+  initiator: boolean
+  config: RTCConfiguration
+}) => SimplePeerInstance
+
+/** Negotiated ids are agreed by being constant; simple-peer's own channel takes a low free one. */
+const BULK_CHANNEL_ID = 100
+
+/**
+ * Direct links by simple-peer. Control goes over simple-peer's own channel; bulk over a second one with a fixed
+ * id, made on both sides before any signal is handled, so that no message can come before its channel. The ICE
+ * servers are the order's and nobody else's.
+ */
+export function createSimplePeerLinks(deps: { createPeer: CreateSimplePeer }): MakePeerLink {
+  return (tryDeps) => beginTry(deps.createPeer, tryDeps)
+}
+
+function beginTry(createPeer: CreateSimplePeer, { order, onSignal }: PeerTryDeps): PeerTry {
+  const events = createLinkEvents()
+  const peer = createPeer({
+    initiator: order.initiator,
+    config: { iceServers: order.iceServers.map(toIceServer) },
+  })
+  const bulk = peer._pc.createDataChannel('bulk', { negotiated: true, id: BULK_CHANNEL_ID })
+  bulk.binaryType = 'arraybuffer'
+  bulk.bufferedAmountLowThreshold = BUFFER_LOW_BYTES
+
+  // simple-peer reports one end several times (error, close, the channel's close); the first counts.
+  const end = (reason: string) => {
+    events.close(reason)
+    if (!peer.destroyed) peer.destroy()
+  }
+  peer.on('signal', onSignal)
+  peer.on('error', (error) => end(`transport: ${error.message}`))
+  peer.on('close', () => end('transport: closed'))
+  peer.on('data', (data) => take(events, 'control', data, end))
+  bulk.onmessage = (event) => take(events, 'bulk', event.data, end)
+  bulk.onbufferedamountlow = () => events.drain()
+  bulk.onclose = () => end('transport: closed')
+
+  const opening = bothOpen(peer, bulk).then(async () =>
+    linkOver(peer, bulk, events, end, await readPath(peer._pc)),
+  )
+  const failing = new Promise<never>((_, failed) => {
+    const fail = (reason: string) => failed(new CrowdError('link-closed', reason))
+    peer.on('error', (error) => fail(error.message))
+    peer.on('close', () => fail('closed before it opened'))
+    peer.on('iceStateChange', (_ice, gathering) => {
+      // Nothing to try with: no network, or WebRTC is forbidden here. There will be no other event.
+      if (gathering === 'complete' && !hasCandidates(peer._pc)) fail(NO_CANDIDATES)
+    })
+  })
+  const link = Promise.race([opening, failing])
+  link.catch(() => end('closed: the try failed'))
+
+  return {
+    link,
+    accept(signal) {
+      if (events.closed || peer.destroyed || typeof signal !== 'object' || signal === null) return
+      try {
+        peer.signal(signal)
+      } catch (thrown) {
+        end(`transport: ${toCrowdError(thrown).message}`)
+      }
+    },
+    close: () => end('closed: the try was given up'),
+  }
+}
+
+function toIceServer({
+  urls,
+  username,
+  credential,
+}: PairOrder['iceServers'][number]): RTCIceServer {
+  const server: RTCIceServer = { urls }
+  if (username !== undefined) server.username = username
+  if (credential !== undefined) server.credential = credential
+  return server
+}
+
+function hasCandidates(connection: RTCPeerConnection): boolean {
+  return /^a=candidate:/m.test(connection.localDescription?.sdp ?? '')
+}
+
+function bothOpen(peer: SimplePeerInstance, bulk: RTCDataChannel): Promise<unknown> {
+  const control = new Promise<void>((done) => {
+    peer.on('connect', done)
+  })
+  const second = new Promise<void>((done) => {
+    if (bulk.readyState === 'open') done()
+    else bulk.onopen = () => done()
+  })
+  return Promise.all([control, second])
+}
+
+function linkOver(
+  peer: SimplePeerInstance,
+  bulk: RTCDataChannel,
+  events: LinkEvents,
+  end: (reason: string) => void,
+  path: ChannelPath,
+): Link {
+  return {
+    path,
+    send(lane, message) {
+      if (events.closed) throw new CrowdError('link-closed', 'the link is closed')
+      try {
+        if (lane === 'control') peer.send(message)
+        else bulk.send(asOwnBuffer(message))
+      } catch (thrown) {
+        throw toCrowdError(thrown, 'link-closed')
+      }
+    },
+    bufferedBytes: (lane) => (lane === 'control' ? peer.bufferSize : bulk.bufferedAmount),
+    onDrain: events.onDrain,
+    onMessage: events.onMessage,
+    onClose: events.onClose,
+    close: end,
+  }
+}
+
+/** RTCDataChannel's type takes no view on shared memory, and none of ours is. */
+function asOwnBuffer(message: Uint8Array): Uint8Array<ArrayBuffer> {
+  return message.buffer instanceof ArrayBuffer
+    ? (message as Uint8Array<ArrayBuffer>)
+    : new Uint8Array(message)
+}
+
+function take(events: LinkEvents, lane: Lane, data: unknown, end: (reason: string) => void): void {
+  if (data instanceof ArrayBuffer) events.message(lane, new Uint8Array(data))
+  else if (data instanceof Uint8Array) {
+    // simple-peer wraps messages in its own Buffer class; a plain view behaves as everybody expects.
+    events.message(lane, new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
+  } else end('bad-frame: bad link message: not binary')
+}

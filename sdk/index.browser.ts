@@ -7,7 +7,7 @@ import type { Manifest } from './core/model/manifest.ts'
 import { createModelSource, type ModelSource } from './model-source.browser.ts'
 import { createConnector } from './net/connector.ts'
 import type { SignalingState } from './net/signaling.ts'
-import { createSignalingClient } from './net/signaling-client.ts'
+import { createSignaling } from './net/signaling-client.ts'
 import { createBrowserPeerLinks } from './net/simple-peer.browser.ts'
 import { createSystemTimers } from './net/timers.ts'
 import type { SwarmSnapshot } from './protocol/swarm-snapshot.ts'
@@ -47,9 +47,14 @@ export function openSwarm(options: SwarmOptions): SwarmConnection {
   let snapshot: SwarmSnapshot | null = null
 
   const opening = tabIdentity(options.role).then((identity) => {
-    const signaling = createSignalingClient({
+    const signaling = createSignaling({
       url,
-      hello: { role: options.role, ...identity, name: options.name ?? '', secret: options.secret },
+      identity: {
+        role: options.role,
+        ...identity,
+        name: options.name ?? '',
+        secret: options.secret,
+      },
       timers,
     })
     signaling.onState((next) => {
@@ -138,9 +143,9 @@ export async function createBrowserWorker(options: BrowserWorkerOptions): Promis
   const identity = await tabIdentity('worker')
   const store = await openShardStore()
   const source = createModelSource(url)
-  const signaling = createSignalingClient({
+  const signaling = createSignaling({
     url,
-    hello: { role: 'worker', ...identity, name: options.name, secret: options.secret },
+    identity: { role: 'worker', ...identity, name: options.name, secret: options.secret },
     timers,
   })
   return createWorker(

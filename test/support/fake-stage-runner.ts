@@ -1,0 +1,150 @@
+import { CrowdError } from '../../sdk/core/errors.ts'
+import type { SessionId } from '../../sdk/core/ids.ts'
+import { SESSIONS_PER_STAGE } from '../../sdk/core/limits.ts'
+import { contains, sameRange, type BlockRange } from '../../sdk/core/model/block-range.ts'
+import type { Manifest } from '../../sdk/core/model/manifest.ts'
+import type { SampledToken } from '../../sdk/core/sampling/params.ts'
+import { checkRange, checkStep } from '../../sdk/runtime/step-check.ts'
+import type { StageOutput, StageRunner, StageStep } from '../../sdk/runtime/stage-runner.ts'
+
+/** Small enough that sums of a few of them are exact in f32. */
+const MODULUS = 65_521
+
+type Session = { length: number; readonly rows: Map<number, Int32Array[]> }
+
+/**
+ * A StageRunner that computes nothing but whole numbers, so that split and unsplit runs are equal to the
+ * last bit. A layer mixes each row with all rows before it, as attention does; the weights are the block
+ * numbers, so any bytes of the right length will do.
+ */
+export function createFakeStageRunner(): StageRunner {
+  const loaded = new Set<number>()
+  const sessions = new Map<SessionId, Session>()
+  let stage: { manifest: Manifest; range: BlockRange } | null = null
+  let isStarted = false
+  let tail: Promise<unknown> = Promise.resolve()
+
+  /** One after the other, as the real one; a failed job does not stop the next. */
+  function queued<T>(job: () => T): Promise<T> {
+    const result = tail.then(job)
+    tail = result.catch(() => undefined)
+    return result
+  }
+
+  function current(): { manifest: Manifest; range: BlockRange } {
+    if (!isStarted || stage === null) throw new CrowdError('stage-failed', 'no stage is set')
+    return stage
+  }
+
+  function sessionAt(id: SessionId, position: number): Session {
+    const cached = sessions.get(id)?.length ?? 0
+    if (position > cached) throw new CrowdError('stage-failed', `only ${cached} rows are cached`)
+    let session = sessions.get(id)
+    if (session === undefined) {
+      if (sessions.size >= SESSIONS_PER_STAGE) {
+        throw new CrowdError('too-many-requests', `${SESSIONS_PER_STAGE} sessions at most`)
+      }
+      session = { length: 0, rows: new Map() }
+      sessions.set(id, session)
+    }
+    session.length = position
+    return session
+  }
+
+  function step(request: StageStep): StageOutput {
+    const { manifest, range } = current()
+    const count = checkStep(manifest, range, request)
+    const session = sessionAt(request.session, request.position)
+    for (let block = range.start; block < range.end; block++) {
+      if (!loaded.has(block)) throw new CrowdError('stage-failed', `block ${block} is not loaded`)
+    }
+    let rows = inputRows(manifest, request, count)
+    for (let block = range.start; block < range.end; block++) {
+      if (manifest.blocks[block]?.kind !== 'layer') continue
+      const past = (session.rows.get(block) ?? []).slice(0, request.position)
+      session.rows.set(block, [...past, ...rows])
+      rows = rows.map((row, i) => layer(row, [...past, ...rows.slice(0, i)], block))
+    }
+    session.length = request.position + count
+    return { computeMs: 0, ...output(manifest, range, request, rows) }
+  }
+
+  return {
+    start() {
+      isStarted = true
+      return Promise.resolve({ provider: 'cpu', threads: 1, notes: [] })
+    },
+    setStage: (manifest, range) =>
+      queued(() => {
+        if (!isStarted) throw new CrowdError('stage-failed', 'the runner is not started')
+        checkRange(manifest, range)
+        const isSameModel = stage?.manifest.revision === manifest.revision
+        if (!isSameModel || !sameRange(stage?.range ?? null, range)) sessions.clear()
+        for (const block of loaded) {
+          if (!isSameModel || !contains(range, block)) loaded.delete(block)
+        }
+        stage = { manifest, range }
+        const all = Array.from({ length: range.end - range.start }, (_, i) => range.start + i)
+        return all.filter((block) => !loaded.has(block))
+      }),
+    loadBlock: (block, { data }) =>
+      queued(() => {
+        const { manifest, range } = current()
+        if (!contains(range, block)) throw new CrowdError('bad-request', `no block ${block} here`)
+        if (data.byteLength !== manifest.blocks[block]?.dataBytes) {
+          throw new CrowdError('model-invalid', `block ${block} has the wrong length`)
+        }
+        loaded.add(block)
+      }),
+    run: (request) => queued(() => step(request)),
+    release: (session) =>
+      queued(() => {
+        sessions.delete(session)
+      }),
+    close: () =>
+      queued(() => {
+        isStarted = false
+        stage = null
+        loaded.clear()
+        sessions.clear()
+      }),
+  }
+}
+
+function inputRows(manifest: Manifest, { input }: StageStep, count: number): Int32Array[] {
+  const width = manifest.hiddenSize
+  return Array.from({ length: count }, (_, row) =>
+    Int32Array.from({ length: width }, (_, column) =>
+      input.kind === 'tokens'
+        ? ((input.ids[row] ?? 0) * 257 + column * 31 + 7) % MODULUS
+        : (input.data[row * width + column] ?? 0),
+    ),
+  )
+}
+
+function layer(row: Int32Array, past: readonly Int32Array[], block: number): Int32Array {
+  return row.map((value, column) => {
+    let sum = value * 3 + block * 101 + past.length * 13
+    past.forEach((other, age) => {
+      sum += (other[(column + 1) % other.length] ?? 0) * ((age % 5) + 1)
+    })
+    return sum % MODULUS
+  })
+}
+
+function output(
+  manifest: Manifest,
+  range: BlockRange,
+  { sample }: StageStep,
+  rows: readonly Int32Array[],
+):
+  | { kind: 'hidden'; data: Float32Array }
+  | { kind: 'nothing' }
+  | { kind: 'token'; sampled: SampledToken } {
+  if (range.end < manifest.layerCount + 2) {
+    return { kind: 'hidden', data: Float32Array.from(rows.flatMap((row) => [...row])) }
+  }
+  if (sample === null) return { kind: 'nothing' }
+  const sum = (rows.at(-1) ?? new Int32Array(0)).reduce((a, b) => (a * 7 + b) % MODULUS, 0)
+  return { kind: 'token', sampled: { token: sum % manifest.vocabSize, logprob: -1, top: [] } }
+}

@@ -1,11 +1,42 @@
+import { readdir, stat } from 'node:fs/promises'
+import { basename, join, resolve } from 'node:path'
 import { CrowdError } from '../core/errors.ts'
 
 export type ResolvedModel = { readonly name: string; readonly directory: string }
 
 /**
  * A built-in model's name (a directory under `builtinDir`) or a path to a directory.
- * @throws CrowdError model-not-found
+ * @throws CrowdError model-not-found, which lists the built-in names
  */
-export function resolveModel(nameOrPath: string, builtinDir: string): Promise<ResolvedModel> {
-  throw new CrowdError('model-not-found', nameOrPath + builtinDir)
+export async function resolveModel(nameOrPath: string, builtinDir: string): Promise<ResolvedModel> {
+  const builtin = await builtinModels(builtinDir)
+  if (builtin.includes(nameOrPath)) {
+    return { name: nameOrPath, directory: join(builtinDir, nameOrPath) }
+  }
+  const directory = resolve(nameOrPath)
+  if (nameOrPath !== '' && (await isDirectory(directory))) {
+    const name = basename(directory).replace(/[^\w.-]+/g, '-')
+    return { name: name || 'model', directory }
+  }
+  const names = builtin.length > 0 ? builtin.join(', ') : 'none'
+  throw new CrowdError(
+    'model-not-found',
+    `There is no model or directory "${nameOrPath}". Built in: ${names}.`,
+  )
+}
+
+/** Names of the models that come with the product. */
+export async function builtinModels(builtinDir: string): Promise<string[]> {
+  const entries = await readdir(builtinDir, { withFileTypes: true }).catch(() => [])
+  return entries
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+    .sort()
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  return stat(path).then(
+    (info) => info.isDirectory(),
+    () => false,
+  )
 }

@@ -24,9 +24,10 @@ export type Hop = {
   readonly link: Pick<Link, 'path' | 'rttMs'> | null
 }
 
-/** The newest requests that were measured, at most `count`, newest first as in the snapshot. */
+/** The newest requests that were measured, at most `count`, newest first; the snapshot has the oldest first. */
 export function recentLaps(swarm: SwarmSnapshot, count: number): Lap[] {
-  return swarm.requests
+  return [...swarm.requests]
+    .reverse()
     .flatMap((request) => {
       const { lapMs, computeMs, hopMs } = request
       if (lapMs === null || lapMs <= 0 || computeMs === null) return []

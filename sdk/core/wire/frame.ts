@@ -1,7 +1,7 @@
 import { CrowdError } from '../errors.ts'
 import type { SessionId } from '../ids.ts'
 import { FRAME_MAX_BYTES, PROMPT_MAX_TOKENS } from '../limits.ts'
-import { allFinite, checksumWords } from './checksum.ts'
+import { allFinite, frameChecksum } from './checksum.ts'
 
 /** The bytes of a frame: a fixed little-endian header, then the payload. The table is in PROTOCOL.md. */
 export const FRAME_MAGIC = 0x4943 // "CI"
@@ -15,6 +15,7 @@ const KIND_CODES = { activation: 1, token: 2, cancel: 3, probe: 4 } as const
 /** f16 has its code reserved; it is refused until both ends agree on it at session open. */
 const DTYPE_CODES = { none: 0, f32: 1, f16: 2, u32: 3 } as const
 const FLAG_SAMPLE = 1
+const HEADER_WORDS = FRAME_HEADER_BYTES / 4
 const CHECKSUM_WORD = 9
 
 export type FrameKind = keyof typeof KIND_CODES
@@ -75,10 +76,10 @@ export function encodeFrame(frame: Frame): Uint8Array<ArrayBuffer> {
   header.setUint32(40, frame.computeMicros, true)
   writePayload(frame, bytes)
   const words = new Uint32Array(bytes.buffer)
-  if (frame.kind === 'activation' && !allFinite(words.subarray(FRAME_HEADER_BYTES / 4))) {
+  if (frame.kind === 'activation' && !allFinite(words, HEADER_WORDS)) {
     throw new CrowdError('non-finite', `activation at position ${frame.position} is not finite`)
   }
-  header.setUint32(36, frameChecksum(words), true)
+  header.setUint32(36, frameChecksum(words, HEADER_WORDS, CHECKSUM_WORD), true)
   return bytes
 }
 
@@ -123,7 +124,8 @@ export function decodeFrame(bytes: Uint8Array, expect?: FrameExpectation): Frame
   }
   const aligned = bytes.byteOffset % 4 === 0 ? bytes : bytes.slice()
   const words = new Uint32Array(aligned.buffer, aligned.byteOffset, aligned.length >> 2)
-  if (frameChecksum(words) !== words[CHECKSUM_WORD]) throw bad('checksum')
+  if (frameChecksum(words, HEADER_WORDS, CHECKSUM_WORD) !== words[CHECKSUM_WORD])
+    throw bad('checksum')
   return build(head, read, aligned, words)
 }
 
@@ -140,7 +142,7 @@ function build(head: FrameHead, read: Read, bytes: Uint8Array, words: Uint32Arra
   const start = bytes.byteOffset + FRAME_HEADER_BYTES
   switch (read.kind) {
     case 'activation':
-      if (!allFinite(words.subarray(FRAME_HEADER_BYTES / 4))) {
+      if (!allFinite(words, HEADER_WORDS)) {
         throw new CrowdError('non-finite', `activation at position ${head.position} is not finite`)
       }
       return {
@@ -152,7 +154,7 @@ function build(head: FrameHead, read: Read, bytes: Uint8Array, words: Uint32Arra
         data: new Float32Array(bytes.buffer, start, read.tokenCount * read.hiddenSize),
       }
     case 'token':
-      return { kind: 'token', ...head, token: words[FRAME_HEADER_BYTES / 4]! }
+      return { kind: 'token', ...head, token: words[HEADER_WORDS]! }
     case 'cancel':
       return { kind: 'cancel', ...head }
     case 'probe':
@@ -220,12 +222,6 @@ function checkActivation(read: Read, expect: FrameExpectation | undefined): void
   if (read.tokenCount > expect.maxTokens) {
     throw bad(`token count ${read.tokenCount}, this stage takes ${expect.maxTokens} at once`)
   }
-}
-
-/** Over the whole frame but the checksum's own word. */
-function frameChecksum(words: Uint32Array): number {
-  const before = checksumWords(words.subarray(0, CHECKSUM_WORD))
-  return checksumWords(words.subarray(CHECKSUM_WORD + 1), before)
 }
 
 type Shape = { dtype: number; tokenCount: number; hiddenSize: number; payloadBytes: number }

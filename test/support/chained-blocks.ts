@@ -1,0 +1,213 @@
+import type { InferenceSession, Tensor } from 'onnxruntime-common'
+import { writeOnnx } from '../../sdk/core/graph/onnx-writer.ts'
+import { embeddingRows } from '../../sdk/core/model/embedding-table.ts'
+import type { LlamaConfig } from '../../sdk/core/model/llama-config.ts'
+import { createReader, lowerBlock, lowerGraph } from '../../sdk/core/model/lower.ts'
+import type { TestModel } from './models.ts'
+
+/** The module of either package. */
+export type OrtModule = Pick<typeof import('onnxruntime-common'), 'InferenceSession' | 'Tensor'>
+
+/** What both sides of the comparison do: new tokens at a position in, logits [S, V] out. */
+export type Decoder = {
+  readonly step: (position: number, ids: readonly number[]) => Promise<Float32Array>
+  readonly close: () => Promise<void>
+}
+
+const OPTIONS: InferenceSession.SessionOptions = {
+  executionProviders: ['cpu'],
+  intraOpNumThreads: 1,
+  logSeverityLevel: 3,
+}
+
+/** The unsplit model: one session, a cache that grows by feeding `present` back. */
+export async function openWhole(
+  ort: OrtModule,
+  model: TestModel,
+  provider: 'cpu' | 'wasm',
+): Promise<Decoder> {
+  const { config } = model
+  const data = await model.whole.data()
+  // WASM lacks fast 4-bit kernels, not the operators; the embedding's one is expanded for neither.
+  const graph = lowerGraph(model.whole.graph, createReader(data), provider)
+  const session = await ort.InferenceSession.create(writeOnnx(graph), {
+    ...sessionOptions(provider),
+    externalData: [{ path: 'data', data }],
+  })
+  let past: Record<string, Tensor> = {}
+  let length = 0
+  const empty = (): Record<string, Tensor> =>
+    Object.fromEntries(
+      Array.from({ length: config.layerCount }, (_, layer) =>
+        ['key', 'value'].map((part): [string, Tensor] => [
+          `past_key_values.${layer}.${part}`,
+          new ort.Tensor('float32', new Float32Array(0), [
+            1,
+            config.kvHeadCount,
+            0,
+            config.headSize,
+          ]),
+        ]),
+      ).flat(),
+    )
+  return {
+    step: async (position, ids) => {
+      if (position === 0) past = empty()
+      else if (position !== length) throw new Error('the whole model can only go on or start anew')
+      length = position + ids.length
+      const outputs = await session.run({
+        input_ids: new ort.Tensor('int64', BigInt64Array.from(ids, BigInt), [1, ids.length]),
+        attention_mask: new ort.Tensor('int64', new BigInt64Array(length).fill(1n), [1, length]),
+        ...past,
+      })
+      past = Object.fromEntries(
+        Object.entries(outputs)
+          .filter(([name]) => name.startsWith('present.'))
+          .map(([name, tensor]) => [name.replace('present.', 'past_key_values.'), tensor]),
+      )
+      return floatsOf(outputs['logits'])
+    },
+    close: () => session.release(),
+  }
+}
+
+/**
+ * The blocks one after another, each with a cache of fixed capacity that is cut to the position of the
+ * step. At `cuts` the hidden state crosses a border: it's copied out, checked and copied in.
+ */
+export async function openChain(
+  ort: OrtModule,
+  model: TestModel,
+  options: { readonly provider: 'cpu' | 'wasm'; readonly cuts: readonly number[] },
+): Promise<Decoder> {
+  const { config, plans } = model
+  const table = plans[0]?.table
+  if (!table) throw new Error('the embedding has no table')
+  const tableData = await model.blockBytes(0)
+  const sessions: InferenceSession[] = []
+  for (const [i, plan] of plans.entries()) {
+    if (plan.graph === null) continue
+    const block = { graph: plan.graph, data: await model.blockBytes(i) }
+    const { model: bytes, externalData } = lowerBlock(block, options.provider)
+    const settings = { ...sessionOptions(options.provider), externalData }
+    sessions.push(await ort.InferenceSession.create(bytes, settings))
+  }
+  const caches = Array.from({ length: config.layerCount }, () => createCache(ort, config))
+  return {
+    step: async (position, ids) => {
+      const rows = embeddingRows(table, tableData, Int32Array.from(ids))
+      let hidden = rows
+      for (const [i, session] of sessions.entries()) {
+        // Blocks are numbered from the embedding, sessions from the first layer.
+        if (options.cuts.includes(i + 1)) hidden = crossBorder(hidden, ids.length, config)
+        const input = new ort.Tensor('float32', hidden, [1, ids.length, config.hiddenSize])
+        const cache = caches[i]
+        if (!cache) return floatsOf((await session.run({ hidden: input }))['logits'])
+        const outputs = await session.run({ hidden: input, ...cache.feeds(position, ids.length) })
+        cache.append(outputs, position, ids.length)
+        hidden = floatsOf(outputs['hidden_out'])
+      }
+      throw new Error('the chain has no head')
+    },
+    close: async () => {
+      for (const session of sessions) await session.release()
+    },
+  }
+}
+
+function sessionOptions(provider: 'cpu' | 'wasm'): InferenceSession.SessionOptions {
+  return { ...OPTIONS, executionProviders: [provider] }
+}
+
+function floatsOf(tensor: Tensor | undefined): Float32Array<ArrayBuffer> {
+  if (!(tensor?.data instanceof Float32Array)) throw new Error('no f32 output')
+  return Float32Array.from(tensor.data)
+}
+
+function crossBorder(
+  hidden: Float32Array<ArrayBuffer>,
+  tokens: number,
+  config: LlamaConfig,
+): Float32Array<ArrayBuffer> {
+  if (hidden.length !== tokens * config.hiddenSize || !hidden.every(Number.isFinite)) {
+    throw new Error('the border tensor is malformed')
+  }
+  return hidden.slice()
+}
+
+type Cache = {
+  readonly feeds: (position: number, tokens: number) => Record<string, Tensor>
+  readonly append: (
+    outputs: InferenceSession.OnnxValueMapType,
+    position: number,
+    tokens: number,
+  ) => void
+}
+
+function createCache(ort: OrtModule, config: LlamaConfig): Cache {
+  const { kvHeadCount: heads, headSize: size, contextLength: capacity } = config
+  // Filled with garbage: what lies after the position must not matter.
+  const parts = ['key', 'value'].map((name) => ({
+    name,
+    rows: new Float32Array(heads * capacity * size).fill(1e3),
+  }))
+  return {
+    feeds: (position, tokens) => {
+      const total = position + tokens
+      const dims = [1, heads, capacity, size]
+      return {
+        ...Object.fromEntries(
+          parts.map(({ name, rows }) => [`past.${name}`, new ort.Tensor('float32', rows, dims)]),
+        ),
+        seqlens_k: new ort.Tensor('int32', Int32Array.of(total - 1), [1]),
+        total_sequence_length: new ort.Tensor('int32', Int32Array.of(total), []),
+      }
+    },
+    append: (outputs, position, tokens) => {
+      for (const { name, rows } of parts) {
+        const fresh = floatsOf(outputs[`new.${name}`])
+        for (let head = 0; head < heads; head++) {
+          const run = fresh.subarray(head * tokens * size, (head + 1) * tokens * size)
+          rows.set(run, (head * capacity + position) * size)
+        }
+      }
+    },
+  }
+}
+
+/** Greedy continuation; the prompt goes in runs of `chunk` tokens. Returns ids and all logits of them. */
+export async function greedy(
+  decoder: Decoder,
+  prompt: readonly number[],
+  options: { readonly count: number; readonly chunk: number; readonly vocabSize: number },
+): Promise<{ ids: number[]; logits: Float32Array[] }> {
+  const { count, chunk, vocabSize } = options
+  let last = new Float32Array()
+  for (let at = 0; at < prompt.length; at += chunk) {
+    const all = await decoder.step(at, prompt.slice(at, at + chunk))
+    last = all.slice(-vocabSize)
+  }
+  const ids: number[] = []
+  const logits: Float32Array[] = []
+  while (ids.length < count) {
+    logits.push(last)
+    const best = last.indexOf(Math.max(...last))
+    ids.push(best)
+    if (ids.length === count) break
+    last = (await decoder.step(prompt.length + ids.length - 1, [best])).slice(-vocabSize)
+  }
+  return { ids, logits }
+}
+
+/** Largest absolute difference. */
+export function worstDifference(a: readonly Float32Array[], b: readonly Float32Array[]): number {
+  let worst = a.length === b.length ? 0 : Infinity
+  a.forEach((row, i) => {
+    const other = b[i]
+    row.forEach((value, j) => {
+      worst = Math.max(worst, Math.abs(value - (other?.[j] ?? NaN)) || 0)
+      if (Number.isNaN(other?.[j] ?? NaN)) worst = Infinity
+    })
+  })
+  return worst
+}

@@ -18,9 +18,14 @@ const strict = {
   '@typescript-eslint/no-non-null-assertion': 'off',
   'no-console': 'error',
   'max-lines': ['error', { max: 350, skipBlankLines: true, skipComments: true }],
-  'max-lines-per-function': ['error', { max: 80, skipBlankLines: true, skipComments: true }],
+  // A factory is one closure, and the functions inside it count too.
+  'max-lines-per-function': ['error', { max: 160, skipBlankLines: true, skipComments: true }],
   'max-params': ['error', 4],
-  complexity: ['error', 12],
+  complexity: ['error', { max: 12, variant: 'modified' }],
+  // Knows nothing of what a closure changed during an await.
+  '@typescript-eslint/no-unnecessary-condition': 'off',
+  // Our objects are closures: no method uses `this`.
+  '@typescript-eslint/unbound-method': 'off',
 }
 
 export default ts.config(

@@ -1,17 +1,18 @@
 import { CrowdError, toCrowdError } from '../core/errors.ts'
 import type { PairId, PeerId } from '../core/ids.ts'
-import { blockPieces, type Manifest } from '../core/model/manifest.ts'
+import type { Manifest } from '../core/model/manifest.ts'
 import type { Connector } from '../net/channel.ts'
 import type { Signaling, SignalingState } from '../net/signaling.ts'
 import type { ClientMessage } from '../protocol/client-to-server.ts'
 import type { ServerMessage } from '../protocol/server-to-client.ts'
-import type { RunnerReport, StageRunner } from '../runtime/stage-runner.ts'
-import type { ShardStore, StoreUsage } from '../storage/shard-store.ts'
+import type { StageRunner } from '../runtime/stage-runner.ts'
+import type { ShardStore } from '../storage/shard-store.ts'
 import { createLinks } from './links.ts'
 import { createSessions } from './sessions.ts'
 import { createStageHolder, type FetchPieces } from './stage-holder.ts'
 import { createStepMeter } from './step-meter.ts'
 import type { Worker, WorkerSnapshot } from './worker-snapshot.ts'
+import { pledgeOf, snapshotOf, type WorkerState } from './worker-view.ts'
 
 export type WorkerDeps = {
   signaling: Signaling
@@ -35,20 +36,22 @@ const STATS_MS = 1_000
 export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
   const handlers = new Set<(snapshot: WorkerSnapshot) => void>()
   const meter = createStepMeter()
-  const stopTimers: (() => void)[] = []
-  let pledgeBytes = options.pledgeBytes
-  let paused = options.paused
-  let hidden = false
-  let gone: 'left' | 'failed' | null = null
-  let runner: RunnerReport | null = null
-  let peer: PeerId | null = null
-  let manifest: Manifest | null = null
-  let manifestPath = ''
-  let signalingKind: SignalingState['kind'] = 'connecting'
-  let error: CrowdError | null = null
-  let storage: StoreUsage | null = null
+  const state: WorkerState = {
+    started: false,
+    gone: null,
+    paused: options.paused,
+    hidden: false,
+    pledgeBytes: options.pledgeBytes,
+    runner: null,
+    peer: null,
+    manifest: null,
+    manifestPath: '',
+    signaling: 'connecting',
+    storage: null,
+    error: null,
+  }
+  let stopTicking: () => void = () => undefined
   let toldSteps = 0
-  let started = false
 
   const tell = (message: ClientMessage): void => {
     deps.signaling.send(message)
@@ -80,39 +83,13 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     now: deps.now,
   })
 
-  function phase(): WorkerSnapshot['phase'] {
-    if (gone !== null) return gone
-    if (!started) return 'idle'
-    if (runner === null) return 'testing'
-    if (signalingKind !== 'open' || manifest === null) return 'connecting'
-    if (paused) return 'paused'
-    const held = holder.held()
-    if (held === null || held.range === null) return 'waiting'
-    return held.state === 'ready' ? 'serving' : held.state
-  }
-
   function snapshot(): WorkerSnapshot {
-    const held = holder.held()
-    return {
-      phase: phase(),
-      peer,
-      model: manifest?.id ?? null,
-      layerCount: manifest?.layerCount ?? null,
-      range: held?.range ?? null,
-      reason: held?.reason ?? '',
-      runner,
-      pledgeBytes,
-      doneBytes: held?.doneBytes ?? 0,
-      totalBytes: held?.totalBytes ?? 0,
-      fetchedBytes: held?.fetchedBytes ?? 0,
-      storage,
+    return snapshotOf(state, {
+      held: holder.held(),
       links: links.list(),
-      laps: meter.steps,
-      tokens: meter.tokens,
-      stepMs: meter.stepMs,
+      meter,
       sessions: sessions.count(),
-      error: error ?? held?.error ?? null,
-    }
+    })
   }
 
   function changed(): void {
@@ -121,9 +98,9 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
   }
 
   function fail(thrown: unknown): void {
-    if (gone !== null) return
-    error = toCrowdError(thrown)
-    gone = 'failed'
+    if (state.gone !== null) return
+    state.error = toCrowdError(thrown)
+    state.gone = 'failed'
     void shutDown('failed')
   }
 
@@ -138,61 +115,48 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
 
   async function refreshStorage(): Promise<void> {
     try {
-      storage = await deps.store.usage()
+      state.storage = await deps.store.usage()
       changed()
     } catch {
       // The page then shows no numbers for storage; pieces themselves report their own failures.
-      storage = null
+      state.storage = null
     }
   }
 
   async function sendPledge(): Promise<void> {
-    if (runner === null || manifest === null) return
-    const ours = new Set(manifest.blocks.flatMap(blockPieces).map((piece) => piece.sha256))
-    const stored = await deps.store.list().catch(() => [])
-    tell({
-      kind: 'pledge',
-      memoryBytes: paused ? 0 : pledgeBytes,
-      provider: runner.provider,
-      threads: runner.threads,
-      cached: stored.filter((hash) => ours.has(hash)),
-      hidden,
-    })
+    const pledge = pledgeOf(state, await deps.store.list().catch(() => []))
+    if (pledge !== null) tell(pledge)
+    changed()
   }
 
   /** After every (re)connect: what this device is and holds, in full. */
   async function announce(
     welcome: Extract<SignalingState, { kind: 'open' }>['welcome'],
   ): Promise<void> {
-    try {
-      peer = welcome.peer
-      if (manifest === null || manifestPath !== welcome.manifestPath) {
-        manifest = await deps.loadManifest(welcome.manifestPath)
-        manifestPath = welcome.manifestPath
-      }
-      await sendPledge()
-      holder.announce()
-      links.announce()
-      changed()
-    } catch (thrown) {
-      fail(thrown)
+    state.peer = welcome.peer
+    if (state.manifest === null || state.manifestPath !== welcome.manifestPath) {
+      state.manifest = await deps.loadManifest(welcome.manifestPath)
+      state.manifestPath = welcome.manifestPath
     }
+    await sendPledge()
+    holder.announce()
+    links.announce()
   }
 
-  function onState(state: SignalingState): void {
-    signalingKind = state.kind
-    if (state.kind === 'open') void announce(state.welcome)
-    if (state.kind === 'refused') fail(state.error)
+  function onState(next: SignalingState): void {
+    state.signaling = next.kind
+    if (next.kind === 'open') announce(next.welcome).catch(fail)
+    if (next.kind === 'refused') fail(next.error)
     changed()
   }
 
   async function onAssign(message: Extract<ServerMessage, { kind: 'assign' }>): Promise<void> {
-    if (manifest?.revision !== message.revision) {
-      // Another model, or another build of it: its manifest lies where the welcome said.
-      manifest = await deps.loadManifest(manifestPath)
+    // Another model, or another build of it: its manifest lies where the welcome said.
+    if (state.manifest?.revision !== message.revision) {
+      state.manifest = await deps.loadManifest(state.manifestPath)
     }
     sessions.failAll(new CrowdError('stage-lost', 'the device was given other layers'))
-    await holder.assign(message, manifest)
+    await holder.assign(message, state.manifest)
   }
 
   function onMessage(message: ServerMessage): void {
@@ -210,7 +174,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
         deps.connector.accept(message.pair, message.attempt, message.data)
         return
       case 'session-open':
-        if (manifest !== null) void sessions.open(message, manifest)
+        if (state.manifest !== null) void sessions.open(message, state.manifest)
         return
       case 'session-start':
         sessions.start(message)
@@ -243,11 +207,11 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
       links.announce()
     }
     changed()
-    stopTimers[0] = deps.later(STATS_MS, tick)
+    stopTicking = deps.later(STATS_MS, tick)
   }
 
   async function shutDown(reason: string): Promise<void> {
-    for (const stop of stopTimers) stop()
+    stopTicking()
     holder.stop()
     links.closeAll(reason)
     tell({ kind: 'leave' })
@@ -265,11 +229,11 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     },
     snapshot,
     async start() {
-      if (started) return
-      started = true
+      if (state.started) return
+      state.started = true
       changed()
       try {
-        runner = await deps.runner.start()
+        state.runner = await deps.runner.start()
         changed()
         await refreshStorage()
         deps.signaling.onMessage(onMessage)
@@ -281,27 +245,24 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
       }
     },
     setPledge(memoryBytes) {
-      pledgeBytes = memoryBytes
+      state.pledgeBytes = memoryBytes
       void sendPledge()
-      changed()
     },
     async pause() {
-      paused = true
+      state.paused = true
       await sendPledge()
-      changed()
     },
     async resume() {
-      paused = false
+      state.paused = false
       await sendPledge()
-      changed()
     },
-    setHidden(value) {
-      hidden = value
+    setHidden(hidden) {
+      state.hidden = hidden
       void sendPledge()
     },
     async leave() {
-      if (gone !== null) return
-      gone = 'left'
+      if (state.gone !== null) return
+      state.gone = 'left'
       await shutDown('the device left')
     },
   }

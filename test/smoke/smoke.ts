@@ -1,0 +1,139 @@
+import type { BlockRange } from '../../sdk/core/model/block-range.ts'
+import { blockPieces, type Manifest } from '../../sdk/core/model/manifest.ts'
+import { GREEDY } from '../../sdk/core/sampling/params.ts'
+import { openChain, openModel } from '../../sdk/index.node.ts'
+import type { SwarmSnapshot } from '../../sdk/protocol/swarm-snapshot.ts'
+import { askOnPage } from '../support/ask-page.ts'
+import { startRing } from '../support/ring.ts'
+
+export type SmokeOptions = {
+  readonly tabs: number
+  readonly provider: 'auto' | 'wasm' | 'webgpu'
+  readonly model: string
+  readonly question: string
+}
+
+export type SmokeTab = {
+  readonly provider: string
+  readonly path: string
+  /** Blocks held, [start, end). */
+  readonly blocks: readonly [number, number]
+  /** Bytes of pieces that this tab fetched. */
+  readonly pieceBytes: number
+}
+
+/** What `npm run smoke -- --json` prints. */
+export type SmokeResult = {
+  readonly ok: boolean
+  /** The ring's text is the unsplit model's. */
+  readonly identical: boolean
+  readonly text: string
+  readonly tokens: number
+  readonly tabs: readonly SmokeTab[]
+  readonly modelBytes: number
+  /** Activation bytes that passed through the host: zero while the tabs are linked directly. */
+  readonly hostActivationBytes: number
+  readonly hopMs: number
+  readonly firstTokenMs: number
+  /** What is wrong, for people; empty when ok. */
+  readonly problems: readonly string[]
+}
+
+/** Share of its own blocks' bytes that a tab may fetch: the pieces and nothing beside them. */
+const SHARE_MARGIN = 1.02
+
+/** Host, tabs and chat page in headless Chromium; one question; compared with the unsplit model in this process. */
+export async function smoke(
+  options: SmokeOptions,
+  say: (line: string) => void,
+): Promise<SmokeResult> {
+  const ring = await startRing({
+    model: options.model,
+    tabs: options.tabs,
+    provider: options.provider,
+  })
+  try {
+    say(`host on port ${ring.started.port}, ${options.tabs} tabs are joining`)
+    await ring.complete()
+    say('the ring is complete; asking on the chat page')
+    const page = await ring.openPage(ring.started.urls.chat)
+    const answer = await askOnPage(page, options.question)
+    const reference = await unsplit(options, ring.dataDir)
+    const swarm = ring.swarm()
+    const { manifest } = ring.started.model
+    const result = {
+      identical: answer.text === reference.text && answer.tokens === reference.ids.length,
+      text: answer.text,
+      tokens: answer.tokens,
+      tabs: tabsOf(swarm),
+      modelBytes: bytesOf(manifest, { start: 0, end: manifest.blocks.length }),
+      hostActivationBytes: swarm.relayedBytes,
+      hopMs: answer.hopMs,
+      firstTokenMs: answer.firstTokenMs,
+    }
+    const problems = problemsOf(result, manifest, reference.text)
+    return { ok: problems.length === 0, ...result, problems }
+  } finally {
+    await ring.close()
+  }
+}
+
+async function unsplit(
+  options: SmokeOptions,
+  dataDir: string,
+): Promise<{ ids: number[]; text: string }> {
+  const model = await openModel(options.model, dataDir)
+  const chain = await openChain(model, 1)
+  const { ids } = await chain.generate({
+    prompt: model.tokenizer.encodeChat([{ role: 'user', content: options.question }]),
+    maxTokens: model.manifest.contextLength,
+    sampling: GREEDY,
+  })
+  await chain.close()
+  return { ids, text: model.tokenizer.decode(ids) }
+}
+
+function tabsOf(swarm: SwarmSnapshot): SmokeTab[] {
+  return swarm.peers
+    .filter((peer) => peer.role === 'worker' && peer.range !== null)
+    .map((peer) => ({
+      provider: peer.provider ?? 'unknown',
+      path:
+        swarm.links.find(
+          (link) => link.state === 'open' && (link.from === peer.peer || link.to === peer.peer),
+        )?.path ?? 'none',
+      blocks: [peer.range?.start ?? 0, peer.range?.end ?? 0] as const,
+      pieceBytes: peer.fetchedBytes,
+    }))
+    .sort((a, b) => a.blocks[0] - b.blocks[0])
+}
+
+/** Bytes of the distinct pieces of a range: a tied table counts once. */
+function bytesOf(manifest: Manifest, range: BlockRange): number {
+  const pieces = manifest.blocks.slice(range.start, range.end).flatMap(blockPieces)
+  return [...new Map(pieces.map((piece) => [piece.sha256, piece.bytes])).values()].reduce(
+    (sum, bytes) => sum + bytes,
+    0,
+  )
+}
+
+function problemsOf(
+  result: Omit<SmokeResult, 'ok' | 'problems'>,
+  manifest: Manifest,
+  expected: string,
+): string[] {
+  const problems: string[] = []
+  if (result.text === '') problems.push('no answer came')
+  if (!result.identical)
+    problems.push(`the unsplit model says "${expected}", the ring said "${result.text}"`)
+  if (result.hostActivationBytes !== 0)
+    problems.push(`${result.hostActivationBytes} activation bytes passed through the host`)
+  for (const { blocks, pieceBytes } of result.tabs) {
+    const share = bytesOf(manifest, { start: blocks[0], end: blocks[1] })
+    if (pieceBytes > share * SHARE_MARGIN)
+      problems.push(
+        `the tab with blocks ${blocks.join('–')} fetched ${pieceBytes} bytes, its share is ${share}`,
+      )
+  }
+  return problems
+}

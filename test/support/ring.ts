@@ -1,0 +1,105 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import type { SwarmSnapshot } from '../../sdk/protocol/swarm-snapshot.ts'
+import { parseConfig } from '../../signaling/config.ts'
+import { hostDeps } from '../../signaling/start-command.ts'
+import { createHost, type Host, type StartedHost } from '../../signaling/server.ts'
+import { eventually, launchChromium, openWorkerTab, type TabOptions } from './chromium.ts'
+
+export type RingOptions = {
+  model?: string
+  tabs: number
+  /** Least number of stages; default: one per tab. */
+  stages?: number
+  provider?: TabOptions['provider']
+  pledgeMb?: number
+  browserFlags?: readonly string[]
+  /** Where models are cut to; a fresh folder when absent. */
+  dataDir?: string
+}
+
+export type WorkerTab = {
+  readonly name: string
+  readonly context: BrowserContext
+  readonly page: Page
+}
+
+/** A real host and real tabs in one headless Chromium, each tab a device of its own. */
+export type Ring = {
+  readonly host: Host
+  readonly started: StartedHost
+  readonly browser: Browser
+  readonly dataDir: string
+  readonly tabs: WorkerTab[]
+  swarm(): SwarmSnapshot
+  openTab(options?: Partial<TabOptions>): Promise<WorkerTab>
+  /** Waits until every block has a ready device and the stages are linked. */
+  complete(limitMs?: number): Promise<SwarmSnapshot>
+  openPage(url: string): Promise<Page>
+  close(): Promise<void>
+}
+
+const COMPLETE_MS = 90_000
+
+export async function startRing(options: RingOptions): Promise<Ring> {
+  const ownData = options.dataDir === undefined
+  const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'crowdinfer-ring-')))
+  const host = createHost(
+    parseConfig({
+      port: '0',
+      host: '127.0.0.1',
+      data: dataDir,
+      model: options.model ?? 'crowdtalk-2.6m',
+      stages: String(options.stages ?? options.tabs),
+    }),
+    hostDeps(() => undefined),
+  )
+  const started = await host.start()
+  const browser = await launchChromium(options.browserFlags)
+  const ring: Ring = {
+    host,
+    started,
+    browser,
+    dataDir,
+    tabs: [],
+    swarm: () => host.service().snapshot(),
+    async openTab(tab = {}) {
+      const name = tab.name ?? `tab-${ring.tabs.length + 1}`
+      const opened = await openWorkerTab(browser, {
+        joinUrl: started.urls.join,
+        name,
+        ...(options.provider === undefined ? {} : { provider: options.provider }),
+        ...(options.pledgeMb === undefined ? {} : { pledgeMb: options.pledgeMb }),
+        ...tab,
+      })
+      const worker = { name, ...opened }
+      ring.tabs.push(worker)
+      return worker
+    },
+    complete: (limitMs = COMPLETE_MS) =>
+      eventually(`a complete ring (${ring.swarm().advice})`, limitMs, () => {
+        const swarm = ring.swarm()
+        return swarm.complete ? swarm : null
+      }),
+    async openPage(url) {
+      const context = await browser.newContext({ ignoreHTTPSErrors: true })
+      const page = await context.newPage()
+      await page.goto(url)
+      return page
+    },
+    async close() {
+      await browser.close()
+      await host.close()
+      if (ownData) await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+  try {
+    for (let index = 0; index < options.tabs; index += 1) await ring.openTab()
+    return ring
+  } catch (error) {
+    await ring.close()
+    throw error
+  }
+}

@@ -28,7 +28,6 @@ export async function openWhole(
 ): Promise<Decoder> {
   const { config } = model
   const data = await model.whole.data()
-  // WASM lacks fast 4-bit kernels, not the operators; the embedding's one is expanded for neither.
   const graph = lowerGraph(model.whole.graph, createReader(data), provider)
   const session = await ort.InferenceSession.create(writeOnnx(graph), {
     ...sessionOptions(provider),
@@ -78,7 +77,12 @@ export async function openWhole(
 export async function openChain(
   ort: OrtModule,
   model: TestModel,
-  options: { readonly provider: 'cpu' | 'wasm'; readonly cuts: readonly number[] },
+  options: {
+    readonly provider: 'cpu' | 'wasm'
+    readonly cuts: readonly number[]
+    /** Sees the hidden state [S, H] before each block. */
+    readonly onHidden?: (block: number, hidden: Float32Array) => void
+  },
 ): Promise<Decoder> {
   const { config, plans } = model
   const table = plans[0]?.table
@@ -99,6 +103,7 @@ export async function openChain(
       let hidden = rows
       for (const [i, session] of sessions.entries()) {
         // Blocks are numbered from the embedding, sessions from the first layer.
+        options.onHidden?.(i + 1, hidden)
         if (options.cuts.includes(i + 1)) hidden = crossBorder(hidden, ids.length, config)
         const input = new ort.Tensor('float32', hidden, [1, ids.length, config.hiddenSize])
         const cache = caches[i]

@@ -4,7 +4,7 @@ const MULTIPLIER = 0x9e3779b1
 /**
  * Checksum of a frame: its header's words but the checksum's own, one after another, then the payload in four lanes
  * that don't wait for each other. Any change of a single word is always seen; unlike plain FNV over words, a
- * pair of flipped sign bits is seen too. About 4 µs per 4 kB hidden state. The network has its own checks;
+ * pair of flipped sign bits is seen too. About 1 µs per 4 kB hidden state. The network has its own checks;
  * this one is against our own faults (wrong offset, a buffer reused too early), which nobody else would notice.
  *
  * @param words the whole frame as little-endian 32-bit words

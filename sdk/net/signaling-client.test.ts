@@ -1,0 +1,138 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { describeSignalingContract } from '../../test/contracts/signaling.contract.ts'
+import { createManualTimers } from '../../test/support/manual-timers.ts'
+import { createStandInHost, type StandInHost } from '../../test/support/stand-in-host.ts'
+import type { PairId, PeerId } from '../core/ids.ts'
+import { CHUNK_BYTES, HELLO_MS, RECONNECT_FIRST_MS } from '../core/limits.ts'
+import type { ServerMessage } from '../protocol/server-to-client.ts'
+import { createSignaling, type SignalingClient } from './signaling-client.ts'
+import type { SignalingState } from './signaling.ts'
+
+describeSignalingContract('stand-in host', createStandInHost)
+
+describe('signaling client', () => {
+  let host: StandInHost
+  const clients: SignalingClient[] = []
+  beforeEach(async () => {
+    host = await createStandInHost()
+  })
+  afterEach(async () => {
+    for (const client of clients.splice(0)) client.close()
+    await host.close()
+  })
+
+  function join() {
+    const timers = createManualTimers()
+    const logs: string[] = []
+    const client = createSignaling({
+      url: host.url,
+      identity: { role: 'asker', peer: 'me' as PeerId, token: 'own', name: 'Me', secret: 'right' },
+      timers,
+      log: (event) => logs.push(event),
+    })
+    clients.push(client)
+    const states: SignalingState[] = []
+    const messages: ServerMessage[] = []
+    const relayed: Uint8Array[] = []
+    client.onState((state) => states.push(state))
+    client.onMessage((message) => messages.push(message))
+    client.relay.onMessage((_pair, bytes) => relayed.push(bytes))
+    const last = () => states.at(-1)?.kind
+    client.connect()
+    return { client, timers, logs, states, messages, relayed, last }
+  }
+
+  async function joined() {
+    const end = join()
+    await expect.poll(end.last, POLL).toBe('open')
+    return end
+  }
+
+  test('SG4 says the same hello on every connect', async () => {
+    const { last } = await joined()
+    host.dropConnections()
+    await expect.poll(() => host.hellos.length, POLL).toBe(2)
+    await expect.poll(last, POLL).toBe('open')
+    expect(host.hellos[1]).toEqual(host.hellos[0])
+    expect(host.hellos[0]).toEqual({ peer: 'me', token: 'own' })
+  })
+
+  test('SG4 comes back after the host itself closed the socket', async () => {
+    const { timers, last } = await joined()
+    host.kick('me')
+    await expect.poll(last, POLL).toBe('lost')
+    await timers.advance(RECONNECT_FIRST_MS)
+    await expect.poll(last, POLL).toBe('open')
+  })
+
+  test('SG7 counts, logs and ignores what is no message, and lives on', async () => {
+    const { client, logs, messages, relayed } = await joined()
+    host.emit('me', 'message', { kind: 'pair-open', pair: 'p', attempt: -1 })
+    host.emit('me', 'message', 'hello')
+    host.emit('me', 'message', { kind: 'from the future' })
+    host.emit('me', 'relay', 'p p', Buffer.alloc(4))
+    host.emit('me', 'relay', 'p', 'text')
+    host.emit('me', 'relay', 'p', Buffer.alloc(CHUNK_BYTES + 1))
+    host.emit('me', 'message', { kind: 'pair-close', pair: 'p', reason: 'end', extra: 1 })
+    await expect
+      .poll(() => messages, POLL)
+      .toEqual([{ kind: 'pair-close', pair: 'p', reason: 'end' }])
+    expect(client.ignoredCount).toBe(6)
+    expect(logs.length).toBe(6)
+    expect(logs[0]).toContain('pair-open')
+    expect(relayed).toEqual([])
+  })
+
+  test('SG8 checks sizes before it sends', async () => {
+    const { client } = await joined()
+    const huge = { kind: 'signal', pair: 'p' as PairId, attempt: 1, data: 'x'.repeat(300_000) }
+    expect(() => client.send({ ...huge, kind: 'signal' })).toThrow(/limit/)
+    expect(() => client.relay.send('p' as PairId, new Uint8Array(CHUNK_BYTES + 1))).toThrow(
+      expect.objectContaining({ code: 'bad-message' }),
+    )
+    expect(client.send({ ...huge, kind: 'signal', data: 'x' })).toBe(true)
+  })
+
+  test('SG9 tries again when its hello is not answered in time', async () => {
+    host.mute(true)
+    const { timers, states, last } = join()
+    await expect.poll(() => host.hellos.length, POLL).toBe(1)
+    await timers.advance(HELLO_MS)
+    expect(states.at(-1)).toMatchObject({ kind: 'lost' })
+    host.mute(false)
+    await expect.poll(last, POLL).toBe('open')
+    expect(host.hellos.length).toBe(2)
+  })
+
+  test('SG10 delivers nothing before the welcome', async () => {
+    host.mute(true)
+    const { messages, last } = join()
+    await expect.poll(() => host.hellos.length, POLL).toBe(1)
+    expect(last()).toBe('connecting')
+    expect(messages).toEqual([])
+  })
+
+  test('SG5 closes for good, and leaves no timer', async () => {
+    const { client, timers, states } = await joined()
+    client.close()
+    client.close()
+    client.connect()
+    expect(states.map((state) => state.kind)).toEqual([
+      'connecting',
+      'connecting',
+      'open',
+      'closed',
+    ])
+    expect(client.send({ kind: 'leave' })).toBe(false)
+    expect(timers.pending).toBe(0)
+  })
+
+  test('SG4 keeps trying while the host is down', async () => {
+    const { last } = await joined()
+    await host.close()
+    await expect.poll(last, POLL).toBe('lost')
+    host = await createStandInHost()
+  })
+})
+
+const POLL = { timeout: 10_000, interval: 10 }

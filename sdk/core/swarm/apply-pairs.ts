@@ -1,0 +1,113 @@
+import type { PairId } from '../ids.ts'
+import type { SwarmEvent } from './events.ts'
+import type { LinkPath, PairState, SwarmState } from './state.ts'
+
+type EventOf<Kind extends SwarmEvent['kind']> = Extract<SwarmEvent, { kind: Kind }>
+
+function withPair(
+  state: SwarmState,
+  pair: PairId,
+  change: (pair: PairState) => PairState,
+): SwarmState {
+  const present = state.pairs.get(pair)
+  if (!present) return state
+  const next = change(present)
+  const rerouted = next.state !== present.state || next.path !== present.path
+  return {
+    ...state,
+    pairs: new Map(state.pairs).set(pair, next),
+    links: rerouted ? state.links + 1 : state.links,
+  }
+}
+
+export function pairOpened(
+  state: SwarmState,
+  event: EventOf<'pair-opened'>,
+  now: number,
+): SwarmState {
+  const pair: PairState = {
+    pair: `pair-${state.nextPair}` as PairId,
+    from: event.from,
+    to: event.to,
+    attempt: 1,
+    state: 'opening',
+    openEnds: [],
+    path: null,
+    rttMs: null,
+    relayedBytes: 0,
+    since: now,
+    failures: 0,
+  }
+  return {
+    ...state,
+    pairs: new Map(state.pairs).set(pair.pair, pair),
+    nextPair: state.nextPair + 1,
+  }
+}
+
+export function pairRetried(
+  state: SwarmState,
+  event: EventOf<'pair-retried'>,
+  now: number,
+): SwarmState {
+  return withPair(state, event.pair, (pair) => ({
+    ...pair,
+    attempt: pair.attempt + 1,
+    state: 'opening',
+    openEnds: [],
+    since: now,
+  }))
+}
+
+export function pairClosed(state: SwarmState, event: EventOf<'pair-closed'>): SwarmState {
+  const pairs = new Map(state.pairs)
+  pairs.delete(event.pair)
+  return { ...state, pairs, links: state.links + 1 }
+}
+
+const PATH_ORDER: readonly LinkPath[] = ['local', 'direct', 'turn', 'relay']
+
+/** Open once both ends say so; closed as soon as one does. The dearer of two reported paths is believed. */
+export function linkReported(
+  state: SwarmState,
+  event: EventOf<'link-reported'>,
+  now: number,
+): SwarmState {
+  return withPair(state, event.pair, (pair) => {
+    const isEnd = pair.from === event.peer || pair.to === event.peer
+    if (!isEnd || event.attempt !== pair.attempt) return pair
+    if (event.state === 'closed') return closedBy(pair, now)
+    if (pair.state === 'closed') return pair
+    const openEnds = pair.openEnds.includes(event.peer)
+      ? pair.openEnds
+      : [...pair.openEnds, event.peer]
+    const path =
+      pair.openEnds.length === 0 || pair.path === null
+        ? event.path
+        : (PATH_ORDER[Math.max(PATH_ORDER.indexOf(pair.path), PATH_ORDER.indexOf(event.path))] ??
+          event.path)
+    const open = openEnds.length === 2
+    return {
+      ...pair,
+      openEnds,
+      path,
+      rttMs: event.rttMs ?? pair.rttMs,
+      state: open ? 'open' : 'opening',
+      since: open && pair.state !== 'open' ? now : pair.since,
+      failures: open ? 0 : pair.failures,
+    }
+  })
+}
+
+function closedBy(pair: PairState, now: number): PairState {
+  if (pair.state === 'closed') return pair
+  return { ...pair, state: 'closed', openEnds: [], since: now, failures: pair.failures + 1 }
+}
+
+export function relayed(state: SwarmState, event: EventOf<'relayed'>): SwarmState {
+  const next = withPair(state, event.pair, (pair) => ({
+    ...pair,
+    relayedBytes: pair.relayedBytes + event.bytes,
+  }))
+  return { ...next, relayedBytes: state.relayedBytes + event.bytes }
+}

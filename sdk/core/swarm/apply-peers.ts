@@ -1,0 +1,170 @@
+import type { PeerId } from '../ids.ts'
+import { createStageSizes } from '../plan/memory.ts'
+import type { SwarmEvent } from './events.ts'
+import type { Assignment, PairState, PeerState, SwarmState } from './state.ts'
+
+type EventOf<Kind extends SwarmEvent['kind']> = Extract<SwarmEvent, { kind: Kind }>
+
+/** Sessions lost through one device before it is set aside. */
+export const STRIKES_MAX = 3
+
+export function withPeer(
+  state: SwarmState,
+  peer: PeerId,
+  change: (peer: PeerState) => PeerState,
+): SwarmState {
+  const present = state.peers.get(peer)
+  if (!present) return state
+  const next = change(present)
+  if (next === present) return state
+  return { ...state, peers: new Map(state.peers).set(peer, next) }
+}
+
+export function replanned(state: SwarmState): SwarmState {
+  return { ...state, topology: state.topology + 1, links: state.links + 1 }
+}
+
+/** A returning device keeps its place, but what it holds must be confirmed and its links made anew. */
+export function peerJoined(
+  state: SwarmState,
+  event: EventOf<'peer-joined'>,
+  now: number,
+): SwarmState {
+  const former = state.peers.get(event.peer)
+  const peer: PeerState = {
+    peer: event.peer,
+    name: event.name,
+    role: event.role,
+    droppedAt: null,
+    pledge: null,
+    assignment: former?.assignment ? unconfirmed(former.assignment) : null,
+    stepMs: former?.stepMs ?? null,
+    steps: 0,
+    tokens: former?.tokens ?? 0,
+    memoryLimit: former?.memoryLimit ?? null,
+    setAside: (former?.strikes ?? 0) >= STRIKES_MAX ? (former?.setAside ?? null) : null,
+    strikes: former?.strikes ?? 0,
+  }
+  const peers = new Map(state.peers).set(event.peer, peer)
+  return replanned({ ...state, peers, pairs: pairsBroken(state, event.peer, now) })
+}
+
+/** The order is given again with a new number as soon as the device pledged. */
+function unconfirmed(assignment: Assignment): Assignment {
+  return { ...assignment, number: 0, state: 'ordered', doneBytes: 0, fetchedBytes: 0 }
+}
+
+export function peerDropped(
+  state: SwarmState,
+  event: EventOf<'peer-dropped'>,
+  now: number,
+): SwarmState {
+  return replanned(withPeer(state, event.peer, (peer) => ({ ...peer, droppedAt: now })))
+}
+
+export function peerGone(state: SwarmState, peer: PeerId): SwarmState {
+  if (!state.peers.has(peer)) return state
+  const peers = new Map(state.peers)
+  peers.delete(peer)
+  const pairs = new Map(
+    [...state.pairs].filter(([, pair]) => pair.from !== peer && pair.to !== peer),
+  )
+  return replanned({ ...state, peers, pairs })
+}
+
+function pairsBroken(state: SwarmState, peer: PeerId, now: number): SwarmState['pairs'] {
+  const closed = (pair: PairState): PairState => ({
+    ...pair,
+    state: 'closed',
+    openEnds: [],
+    since: now,
+    failures: 0,
+  })
+  return new Map(
+    [...state.pairs].map(([id, pair]) => [
+      id,
+      pair.from === peer || pair.to === peer ? closed(pair) : pair,
+    ]),
+  )
+}
+
+/** A new pledge gives a failed device another chance, but not one that keeps breaking sessions. */
+export function pledged(state: SwarmState, event: EventOf<'pledged'>): SwarmState {
+  return replanned(
+    withPeer(state, event.peer, (peer) => ({
+      ...peer,
+      pledge: event.pledge,
+      setAside: peer.strikes >= STRIKES_MAX || !raised(peer, event) ? peer.setAside : null,
+    })),
+  )
+}
+
+function raised(peer: PeerState, event: EventOf<'pledged'>): boolean {
+  return (
+    peer.pledge === null ||
+    peer.pledge.memoryBytes !== event.pledge.memoryBytes ||
+    peer.pledge.provider !== event.pledge.provider
+  )
+}
+
+export function stageReported(state: SwarmState, event: EventOf<'stage-reported'>): SwarmState {
+  const before = state.peers.get(event.peer)?.assignment
+  if (before?.number !== event.assignment || before.range === null) return state
+  const next = withPeer(state, event.peer, (peer) => {
+    const assignment: Assignment = {
+      ...before,
+      state: event.state,
+      doneBytes: event.doneBytes,
+      totalBytes: event.totalBytes,
+      fetchedBytes: event.fetchedBytes,
+    }
+    if (event.state !== 'failed') return { ...peer, assignment }
+    return failed(state, { ...peer, assignment }, event)
+  })
+  return before.state === event.state ? next : replanned(next)
+}
+
+/** Out of memory: half of what was tried. Anything else: not used until it pledges something else. */
+function failed(state: SwarmState, peer: PeerState, event: EventOf<'stage-reported'>): PeerState {
+  const range = peer.assignment?.range
+  if (event.error?.code === 'out-of-memory' && range && peer.pledge) {
+    const tried = createStageSizes(state.model).bytes(peer.pledge.provider, range)
+    return { ...peer, memoryLimit: Math.floor(tried / 2) }
+  }
+  return { ...peer, setAside: event.error?.message ?? 'the device gave no reason' }
+}
+
+/** A new speed matters to the router only where it differs clearly from the last one. */
+const SPEED_CHANGE = 0.3
+
+export function statsReported(state: SwarmState, event: EventOf<'stats-reported'>): SwarmState {
+  const peer = state.peers.get(event.peer)
+  if (peer?.assignment?.number !== event.assignment) return state
+  const { stepMs, steps, tokens } = event
+  const next = withPeer(state, event.peer, (before) => ({ ...before, stepMs, steps, tokens }))
+  const before = peer.stepMs ?? 0
+  const rerouted = Math.abs(stepMs - before) > before * SPEED_CHANGE
+  return rerouted ? { ...next, links: next.links + 1 } : next
+}
+
+export function struck(state: SwarmState, event: EventOf<'struck'>): SwarmState {
+  const next = withPeer(state, event.peer, (peer) => {
+    const strikes = peer.strikes + 1
+    return { ...peer, strikes, setAside: strikes >= STRIKES_MAX ? event.reason : peer.setAside }
+  })
+  return replanned(next)
+}
+
+export function assigned(state: SwarmState, event: EventOf<'assigned'>): SwarmState {
+  const assignment: Assignment = {
+    number: state.nextAssignment,
+    range: event.range,
+    reason: event.reason,
+    state: 'ordered',
+    doneBytes: 0,
+    totalBytes: 0,
+    fetchedBytes: 0,
+  }
+  const next = withPeer(state, event.peer, (peer) => ({ ...peer, assignment, stepMs: null }))
+  return { ...next, nextAssignment: state.nextAssignment + 1, links: state.links + 1 }
+}

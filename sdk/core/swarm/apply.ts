@@ -1,0 +1,86 @@
+import * as pairs from './apply-pairs.ts'
+import * as peers from './apply-peers.ts'
+import * as requests from './apply-requests.ts'
+import type { Decision, Observation, SwarmEvent } from './events.ts'
+import type { SwarmState } from './state.ts'
+
+const OBSERVED: ReadonlySet<string> = new Set<Observation['kind']>([
+  'peer-joined',
+  'peer-dropped',
+  'peer-left',
+  'pledged',
+  'stage-reported',
+  'stats-reported',
+  'link-reported',
+  'relayed',
+  'asked',
+  'stage-ready',
+  'token-chosen',
+  'timings-reported',
+  'struck',
+])
+
+/** The only way to a new state. `now` in ms. Events about what is gone change nothing. */
+export function apply(state: SwarmState, event: SwarmEvent, now: number): SwarmState {
+  return isObservation(event) ? observe(state, event, now) : settle(state, event, now)
+}
+
+function isObservation(event: SwarmEvent): event is Observation {
+  return OBSERVED.has(event.kind)
+}
+
+function observe(state: SwarmState, event: Observation, now: number): SwarmState {
+  switch (event.kind) {
+    case 'peer-joined':
+      return peers.peerJoined(state, event, now)
+    case 'peer-dropped':
+      return peers.peerDropped(state, event, now)
+    case 'peer-left':
+      return peers.peerGone(state, event.peer)
+    case 'pledged':
+      return peers.pledged(state, event)
+    case 'stage-reported':
+      return peers.stageReported(state, event)
+    case 'stats-reported':
+      return peers.statsReported(state, event)
+    case 'struck':
+      return peers.struck(state, event)
+    case 'link-reported':
+      return pairs.linkReported(state, event, now)
+    case 'relayed':
+      return pairs.relayed(state, event)
+    case 'asked':
+      return requests.asked(state, event, now)
+    case 'stage-ready':
+      return requests.stageReady(state, event)
+    case 'token-chosen':
+      return requests.tokenChosen(state, event, now)
+    case 'timings-reported':
+      return requests.timingsReported(state, event)
+  }
+}
+
+function settle(state: SwarmState, event: Decision, now: number): SwarmState {
+  switch (event.kind) {
+    case 'peer-forgotten':
+      return peers.peerGone(state, event.peer)
+    case 'assigned':
+      return peers.assigned(state, event)
+    case 'planned':
+      return { ...state, planned: state.topology, unassigned: event.unassigned }
+    case 'routed':
+      return { ...state, routed: state.links, route: event.route }
+    case 'pair-opened':
+      return pairs.pairOpened(state, event, now)
+    case 'pair-retried':
+      return pairs.pairRetried(state, event, now)
+    case 'pair-closed':
+      return pairs.pairClosed(state, event)
+    case 'session-opened':
+      return requests.sessionOpened(state, event, now)
+    case 'session-started':
+      return requests.sessionStarted(state, event, now)
+    case 'request-ended':
+      return requests.requestEnded(state, event)
+  }
+}

@@ -1,0 +1,78 @@
+import type { PeerId } from '../ids.ts'
+import { REJOIN_MS } from '../limits.ts'
+import { sameRange } from '../model/block-range.ts'
+import { planSwarm, type PlannedDevice } from '../plan/assign.ts'
+import { decidePairs } from './decide-pairs.ts'
+import { decideRequests, openSession, startSession } from './decide-requests.ts'
+import type { Decision } from './events.ts'
+import type { PeerState, SwarmState } from './state.ts'
+import { bestRoute, isActive, planDevices } from './views.ts'
+
+/**
+ * What must happen next. The first check that finds something gives its decisions; they are applied and
+ * asked for again, until nothing is left. `now` in ms: time limits are checked here and nowhere else.
+ */
+export function decide(state: SwarmState, now: number): readonly Decision[] {
+  for (const check of CHECKS) {
+    const decisions = check(state, now)
+    if (decisions.length > 0) return decisions
+  }
+  return []
+}
+
+/** In order of urgency: who is gone, what broke, who holds what, who talks to whom, what may start. */
+const CHECKS: readonly ((state: SwarmState, now: number) => readonly Decision[])[] = [
+  forgetLost,
+  decideRequests,
+  assignBlocks,
+  chooseRoute,
+  decidePairs,
+  startSession,
+  openSession,
+]
+
+function forgetLost(state: SwarmState, now: number): readonly Decision[] {
+  return [...state.peers.values()]
+    .filter((peer) => peer.droppedAt !== null && now - peer.droppedAt > REJOIN_MS)
+    .map((peer) => ({ kind: 'peer-forgotten', peer: peer.peer }))
+}
+
+function assignBlocks(state: SwarmState): readonly Decision[] {
+  if (state.planned === state.topology) return []
+  const plan = planSwarm({
+    model: state.model,
+    devices: planDevices(state),
+    minStages: state.minStages,
+  })
+  const busy = busyPeers(state)
+  const orders = plan.assignments
+    .filter((planned) => mustOrder(state.peers.get(planned.peer), planned, busy))
+    .map(({ peer, range, reason }): Decision => ({ kind: 'assigned', peer, range, reason }))
+  return [...orders, { kind: 'planned', unassigned: plan.missing }]
+}
+
+/** A device that computes answers is left to finish them; the end of each brings a new plan. */
+function mustOrder(
+  peer: PeerState | undefined,
+  planned: PlannedDevice,
+  busy: ReadonlySet<PeerId>,
+): boolean {
+  if (!peer || peer.droppedAt !== null) return false
+  const { assignment } = peer
+  // Number 0: the device came back and must be told again.
+  if (assignment === null || assignment.number === 0) return true
+  if (!sameRange(assignment.range, planned.range)) return !busy.has(peer.peer)
+  return planned.range === null && assignment.reason !== planned.reason
+}
+
+function busyPeers(state: SwarmState): ReadonlySet<PeerId> {
+  const active = [...state.requests.values()].filter(isActive)
+  return new Set(active.flatMap((request) => request.stages.map((stage) => stage.peer)))
+}
+
+function chooseRoute(state: SwarmState): readonly Decision[] {
+  if (state.routed === state.links) return []
+  const route = bestRoute(state, false)
+  const stages = route?.stages.map(({ peer, range }) => ({ peer, range })) ?? null
+  return [{ kind: 'routed', route: stages }]
+}

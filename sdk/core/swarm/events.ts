@@ -1,0 +1,100 @@
+import type { WireError } from '../errors.ts'
+import type { PairId, PeerId, RequestId, SessionId } from '../ids.ts'
+import type { BlockRange } from '../model/block-range.ts'
+import type { SamplingParams } from '../sampling/params.ts'
+import type { FinishReason, LinkPath, PeerRole, Pledge, RouteEntry, Timings } from './state.ts'
+
+/** What happened outside, as checked by the service. */
+export type Observation =
+  | {
+      readonly kind: 'peer-joined'
+      readonly peer: PeerId
+      readonly name: string
+      readonly role: PeerRole
+    }
+  /** The socket was lost; the device may come back. */
+  | { readonly kind: 'peer-dropped'; readonly peer: PeerId }
+  /** The device said goodbye. */
+  | { readonly kind: 'peer-left'; readonly peer: PeerId }
+  | { readonly kind: 'pledged'; readonly peer: PeerId; readonly pledge: Pledge }
+  | {
+      readonly kind: 'stage-reported'
+      readonly peer: PeerId
+      readonly assignment: number
+      readonly state: 'fetching' | 'loading' | 'ready' | 'failed'
+      readonly doneBytes: number
+      readonly totalBytes: number
+      readonly fetchedBytes: number
+      readonly error: WireError | null
+    }
+  | {
+      readonly kind: 'stats-reported'
+      readonly peer: PeerId
+      readonly assignment: number
+      readonly steps: number
+      readonly tokens: number
+      readonly stepMs: number
+    }
+  | {
+      readonly kind: 'link-reported'
+      readonly peer: PeerId
+      readonly pair: PairId
+      readonly attempt: number
+      readonly state: 'open' | 'closed'
+      readonly path: LinkPath
+      readonly rttMs: number | null
+    }
+  | { readonly kind: 'relayed'; readonly pair: PairId; readonly bytes: number }
+  | {
+      readonly kind: 'asked'
+      readonly asker: PeerId
+      readonly request: RequestId
+      readonly prompt: readonly number[]
+      readonly maxTokens: number
+      readonly stopIds: readonly number[]
+      readonly sampling: SamplingParams
+    }
+  | { readonly kind: 'stage-ready'; readonly key: string; readonly peer: PeerId }
+  | {
+      readonly kind: 'token-chosen'
+      readonly key: string
+      readonly position: number
+      readonly sampled: {
+        readonly token: number
+        readonly logprob: number
+        readonly top: readonly { readonly token: number; readonly logprob: number }[]
+      }
+    }
+  | { readonly kind: 'timings-reported'; readonly key: string; readonly timings: Timings }
+  /** A stage computed wrong or broke the rules: counts against the device. */
+  | { readonly kind: 'struck'; readonly peer: PeerId; readonly reason: string }
+
+/** What `decide` settled; the service applies it and tells the peers. */
+export type Decision =
+  | { readonly kind: 'peer-forgotten'; readonly peer: PeerId }
+  | {
+      readonly kind: 'assigned'
+      readonly peer: PeerId
+      readonly range: BlockRange | null
+      readonly reason: string
+    }
+  | { readonly kind: 'planned'; readonly unassigned: readonly BlockRange[] }
+  | { readonly kind: 'routed'; readonly route: readonly RouteEntry[] | null }
+  | { readonly kind: 'pair-opened'; readonly from: PeerId; readonly to: PeerId }
+  | { readonly kind: 'pair-retried'; readonly pair: PairId }
+  | { readonly kind: 'pair-closed'; readonly pair: PairId; readonly reason: string }
+  | {
+      readonly kind: 'session-opened'
+      readonly key: string
+      readonly session: SessionId
+      readonly stages: readonly RouteEntry[]
+    }
+  | { readonly kind: 'session-started'; readonly key: string }
+  | {
+      readonly kind: 'request-ended'
+      readonly key: string
+      readonly reason: FinishReason
+      readonly error: WireError | null
+    }
+
+export type SwarmEvent = Observation | Decision

@@ -1,0 +1,170 @@
+import type { WireError } from '../errors.ts'
+import type { ModelId, PairId, PeerId, PieceHash, RequestId, SessionId } from '../ids.ts'
+import type { BlockRange } from '../model/block-range.ts'
+import type { Provider } from '../model/provider.ts'
+import type { PlanModel } from '../plan/device.ts'
+import type { SamplingParams } from '../sampling/params.ts'
+
+export type PeerRole = 'worker' | 'asker' | 'watcher'
+
+export type Pledge = {
+  readonly memoryBytes: number
+  readonly provider: Provider
+  readonly threads: number
+  readonly cached: ReadonlySet<PieceHash>
+  readonly hidden: boolean
+}
+
+/** Order to a worker; `range: null` = spare. Progress belongs to this order and no other. */
+export type Assignment = {
+  readonly number: number
+  readonly range: BlockRange | null
+  readonly reason: string
+  readonly state: 'ordered' | 'fetching' | 'loading' | 'ready' | 'failed'
+  readonly doneBytes: number
+  readonly totalBytes: number
+  readonly fetchedBytes: number
+}
+
+export type PeerState = {
+  readonly peer: PeerId
+  readonly name: string
+  readonly role: PeerRole
+  /** When the socket was lost, ms; null while connected. The place is kept for REJOIN_MS. */
+  readonly droppedAt: number | null
+  readonly pledge: Pledge | null
+  readonly assignment: Assignment | null
+  /** Mean of recent decode steps with the present range, ms. */
+  readonly stepMs: number | null
+  readonly steps: number
+  readonly tokens: number
+  /** Bytes that turned out to be too many here; caps the pledge. */
+  readonly memoryLimit: number | null
+  /** Why the device is not used any more; null = it is. */
+  readonly setAside: string | null
+  /** Sessions that failed through this device's own fault. */
+  readonly strikes: number
+}
+
+export type LinkPath = 'direct' | 'turn' | 'relay' | 'local'
+
+/** The link between two peers. `from` is the initiator. */
+export type PairState = {
+  readonly pair: PairId
+  readonly from: PeerId
+  readonly to: PeerId
+  /** Raised for every new try; reports about older ones are stale. */
+  readonly attempt: number
+  readonly state: 'opening' | 'open' | 'closed'
+  /** Ends that reported this attempt open. */
+  readonly openEnds: readonly PeerId[]
+  readonly path: LinkPath | null
+  readonly rttMs: number | null
+  readonly relayedBytes: number
+  /** When the present state began, ms. */
+  readonly since: number
+  /** Attempts that failed since the link was last open. */
+  readonly failures: number
+}
+
+export type RouteEntry = { readonly peer: PeerId; readonly range: BlockRange }
+
+/** Where the time of a request went; the same shape as on the wire. */
+export type Timings = {
+  readonly promptTokens: number
+  readonly tokens: number
+  readonly firstTokenMs: number
+  readonly lapMs: number
+  readonly computeMs: number
+  readonly hopMs: number
+  readonly hops: number
+}
+
+export type RequestPhase = 'queued' | 'opening' | 'running' | 'done' | 'failed' | 'cancelled'
+
+export type FinishReason = 'stop' | 'length' | 'cancelled' | 'error'
+
+/** One request and the session that computes it. Holds no text: the prompt goes once it was sent. */
+export type RequestState = {
+  /** Asker and request id: unique. */
+  readonly key: string
+  readonly asker: PeerId
+  readonly request: RequestId
+  readonly phase: RequestPhase
+  readonly prompt: readonly number[]
+  readonly promptLength: number
+  /** Clamped to the model's window. */
+  readonly maxTokens: number
+  readonly stopIds: readonly number[]
+  readonly sampling: SamplingParams
+  readonly session: SessionId | null
+  readonly epoch: number
+  readonly stages: readonly RouteEntry[]
+  readonly ready: readonly PeerId[]
+  readonly tokens: number
+  readonly startedAt: number | null
+  readonly firstTokenMs: number | null
+  /** Last sign of life, ms: the idle sweep goes by it. */
+  readonly progressAt: number
+  readonly timings: Timings | null
+  readonly reason: FinishReason | null
+  readonly error: WireError | null
+}
+
+export type SwarmModel = PlanModel & {
+  readonly id: ModelId
+  readonly revision: string
+  readonly vocabSize: number
+  readonly eosTokenIds: readonly number[]
+}
+
+/** Everything the host knows, immutable: only `apply` makes a new one. */
+export type SwarmState = {
+  readonly model: SwarmModel
+  readonly minStages: number
+  readonly peers: ReadonlyMap<PeerId, PeerState>
+  readonly pairs: ReadonlyMap<PairId, PairState>
+  /** In the order of arrival; ended ones stay a while for the dashboard. */
+  readonly requests: ReadonlyMap<string, RequestState>
+  /** Raised by whatever the planner looks at; `planned` is the number it saw last. */
+  readonly topology: number
+  readonly planned: number
+  /** Raised by whatever the router looks at. */
+  readonly links: number
+  readonly routed: number
+  /** Blocks that the last plan could give to nobody. */
+  readonly unassigned: readonly BlockRange[]
+  /** The chain for the next session, linked ahead of time; null = not covered. */
+  readonly route: readonly RouteEntry[] | null
+  readonly nextAssignment: number
+  readonly nextPair: number
+  readonly nextSession: number
+  readonly relayedBytes: number
+  readonly laps: number
+}
+
+export function emptySwarm(input: {
+  readonly model: SwarmModel
+  readonly minStages: number
+  /** Where session numbers begin: random, so that a restarted host doesn't reuse them. */
+  readonly firstSession: number
+}): SwarmState {
+  return {
+    model: input.model,
+    minStages: input.minStages,
+    peers: new Map(),
+    pairs: new Map(),
+    requests: new Map(),
+    topology: 0,
+    planned: 0,
+    links: 0,
+    routed: 0,
+    unassigned: [{ start: 0, end: input.model.blocks.length }],
+    route: null,
+    nextAssignment: 1,
+    nextPair: 1,
+    nextSession: input.firstSession,
+    relayedBytes: 0,
+    laps: 0,
+  }
+}

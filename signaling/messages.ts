@@ -1,0 +1,199 @@
+import type { PeerId } from '../sdk/core/ids.ts'
+import { needsHistory } from '../sdk/core/sampling/params.ts'
+import type { SwarmEvent } from '../sdk/core/swarm/events.ts'
+import type { PairState, RequestState, SwarmState } from '../sdk/core/swarm/state.ts'
+import { isActive, nextPair, otherEnd } from '../sdk/core/swarm/views.ts'
+import type { ServerMessage, ServerMessageOf } from '../sdk/protocol/server-to-client.ts'
+
+export type Outgoing = { readonly to: PeerId; readonly message: ServerMessage }
+export type IceServers = ServerMessageOf<'pair-open'>['iceServers']
+
+/** The most stop tokens that a session carries. */
+const STOP_IDS_MAX = 128
+
+/** What peers must be told of an event; `before` and `after` are the states around it. */
+export function messagesFor(
+  before: SwarmState,
+  event: SwarmEvent,
+  after: SwarmState,
+  iceServers: IceServers,
+): readonly Outgoing[] {
+  switch (event.kind) {
+    case 'assigned':
+      return assignMessage(after, event.peer)
+    case 'pair-opened':
+    case 'pair-retried':
+      return pairMessages(before, after, iceServers)
+    case 'pair-closed':
+      return closeMessages(before.pairs.get(event.pair), event.reason)
+    case 'peer-left':
+    case 'peer-forgotten':
+      return goneMessages(before, event.peer)
+    case 'session-opened':
+      return openMessages(after, event.key)
+    case 'session-started':
+      return startMessage(before, event.key)
+    case 'token-chosen':
+      return tokenMessage(before, event)
+    case 'request-ended':
+      return endMessages(before, after, event.key)
+    case 'peer-joined':
+    case 'peer-dropped':
+    case 'pledged':
+    case 'stage-reported':
+    case 'stats-reported':
+    case 'link-reported':
+    case 'relayed':
+    case 'asked':
+    case 'stage-ready':
+    case 'timings-reported':
+    case 'struck':
+    case 'planned':
+    case 'routed':
+      return []
+  }
+}
+
+function assignMessage(state: SwarmState, peer: PeerId): Outgoing[] {
+  const assignment = state.peers.get(peer)?.assignment
+  if (!assignment) return []
+  const message: ServerMessage = {
+    kind: 'assign',
+    assignment: assignment.number,
+    model: state.model.id,
+    revision: state.model.revision,
+    range: assignment.range === null ? null : { ...assignment.range },
+    reason: assignment.reason.slice(0, 200),
+  }
+  return [{ to: peer, message }]
+}
+
+/** The pair that is new or has a new attempt, to both of its ends. */
+function pairMessages(before: SwarmState, after: SwarmState, iceServers: IceServers): Outgoing[] {
+  return [...after.pairs.values()]
+    .filter((pair) => before.pairs.get(pair.pair)?.attempt !== pair.attempt)
+    .flatMap((pair) =>
+      [pair.from, pair.to].map((to) => ({
+        to,
+        message: {
+          kind: 'pair-open' as const,
+          pair: pair.pair,
+          peer: otherEnd(pair, to),
+          initiator: to === pair.from,
+          attempt: pair.attempt,
+          iceServers,
+        },
+      })),
+    )
+}
+
+function closeMessages(pair: PairState | undefined, reason: string): Outgoing[] {
+  if (!pair) return []
+  const message = { kind: 'pair-close' as const, pair: pair.pair, reason }
+  return [pair.from, pair.to].map((to) => ({ to, message }))
+}
+
+function goneMessages(before: SwarmState, peer: PeerId): Outgoing[] {
+  return [...before.pairs.values()]
+    .filter((pair) => pair.from === peer || pair.to === peer)
+    .flatMap((pair) => closeMessages(pair, 'the other device left'))
+    .filter((outgoing) => outgoing.to !== peer)
+}
+
+function openMessages(state: SwarmState, key: string): Outgoing[] {
+  const request = state.requests.get(key)
+  if (!request || request.session === null) return []
+  const { session, stages } = request
+  const wireStages = stages.map(({ peer, range }) => ({ peer, range: { ...range } }))
+  const history = needsHistory(request.sampling) ? [...request.prompt] : []
+  const stopIds = [...new Set([...state.model.eosTokenIds, ...request.stopIds])]
+  const opens = stages.map((stage, index): Outgoing => ({
+    to: stage.peer,
+    message: {
+      kind: 'session-open',
+      session,
+      epoch: request.epoch,
+      stage: index,
+      stages: wireStages,
+      nextPair: nextPair(state, stages, index),
+      sampling: wireSampling(request),
+      history: index === stages.length - 1 ? history : [],
+      promptLength: request.promptLength,
+      maxTokens: request.maxTokens,
+      stopIds: stopIds.slice(0, STOP_IDS_MAX),
+    },
+  }))
+  const accepted: ServerMessage = {
+    kind: 'ask-accepted',
+    request: request.request,
+    session,
+    stages: wireStages.map((stage) => ({
+      ...stage,
+      name: state.peers.get(stage.peer)?.name ?? '',
+    })),
+  }
+  return [{ to: request.asker, message: accepted }, ...opens]
+}
+
+function wireSampling(request: RequestState): ServerMessageOf<'session-open'>['sampling'] {
+  const { logitBias, ...rest } = request.sampling
+  return { ...rest, logitBias: logitBias.map(([token, bias]) => [token, bias]) }
+}
+
+/** From the state before: starting a session drops the prompt. */
+function startMessage(before: SwarmState, key: string): Outgoing[] {
+  const request = before.requests.get(key)
+  const first = request?.stages[0]
+  if (!request || !first || request.session === null) return []
+  return [
+    {
+      to: first.peer,
+      message: {
+        kind: 'session-start',
+        session: request.session,
+        epoch: request.epoch,
+        prompt: [...request.prompt],
+      },
+    },
+  ]
+}
+
+function tokenMessage(
+  before: SwarmState,
+  event: Extract<SwarmEvent, { kind: 'token-chosen' }>,
+): Outgoing[] {
+  const request = before.requests.get(event.key)
+  if (!request) return []
+  const { token, logprob, top } = event.sampled
+  return [
+    {
+      to: request.asker,
+      message: {
+        kind: 'ask-token',
+        request: request.request,
+        position: event.position,
+        sampled: { token, logprob, top: top.map((entry) => ({ ...entry })) },
+      },
+    },
+  ]
+}
+
+function endMessages(before: SwarmState, after: SwarmState, key: string): Outgoing[] {
+  const was = before.requests.get(key)
+  const request = after.requests.get(key)
+  if (!was || !request?.reason || was.reason !== null) return []
+  const end: ServerMessage = {
+    kind: 'ask-end',
+    request: request.request,
+    reason: request.reason,
+    timings: request.timings === null ? null : { ...request.timings },
+    ...(request.error === null ? {} : { error: request.error }),
+  }
+  const { session, epoch } = was
+  if (!isActive(was) || session === null) return [{ to: was.asker, message: end }]
+  const closes = was.stages.map(({ peer }): Outgoing => ({
+    to: peer,
+    message: { kind: 'session-close', session, epoch },
+  }))
+  return [{ to: was.asker, message: end }, ...closes]
+}

@@ -1,0 +1,186 @@
+import { randomInt } from 'node:crypto'
+import { createServer as createHttpServer, type Server as HttpServer } from 'node:http'
+import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https'
+import { performance } from 'node:perf_hooks'
+import { CrowdError, toCrowdError } from '../sdk/core/errors.ts'
+import type { SwarmSnapshot } from '../sdk/protocol/swarm-snapshot.ts'
+import { createAdmission, type Admission } from './admission.ts'
+import { loadCertificate } from './certificate.ts'
+import type { Config } from './config.ts'
+import type { HostedModel } from './hosted-model.ts'
+import { createHttpApp } from './http-app.ts'
+import { poolSecret } from './pool-secret.ts'
+import { createSocketGateway } from './socket-gateway.ts'
+import { withoutNames } from './swarm-snapshot.ts'
+import { createSwarmService, type SwarmService } from './swarm-service.ts'
+import { hostUrls, lanAddresses, type HostUrls } from './urls.ts'
+
+export type HostDeps = {
+  /** The model, cut and ready. @throws CrowdError model-not-found, model-invalid, model-unsupported */
+  prepareModel(config: Config): Promise<HostedModel>
+  /** True for the models that come with the product: they show the ring from two tabs on. */
+  isBuiltin(config: Config): Promise<boolean>
+  /** The built pages. */
+  readonly siteDir: string
+  /** Default: this machine's. */
+  readonly addresses?: readonly string[]
+}
+
+export type StartedHost = {
+  /** The port that it really listens on. */
+  readonly port: number
+  readonly urls: HostUrls
+  /** null in an open pool. */
+  readonly secret: string | null
+  readonly model: HostedModel
+}
+
+export interface Host {
+  /**
+   * @throws CrowdError port-taken, bad-option (address, certificate), storage-failed, model-not-found,
+   * model-invalid, model-unsupported
+   */
+  start(): Promise<StartedHost>
+  /** The swarm; also for callers in this process. @throws CrowdError internal before start() */
+  service(): SwarmService
+  /** Ends every connection and frees the port. Awaited, idempotent, also before or during start(). */
+  close(): Promise<void>
+}
+
+/** How often time limits are checked and due snapshots sent. */
+const TICK_MS = 100
+
+type Running = {
+  readonly service: SwarmService
+  stop(): Promise<void>
+}
+
+/**
+ * The host: pages, model files, signaling and the swarm, in one server on one port.
+ *
+ * @example
+ * const host = createHost(parseConfig({ port: '0' }, {}), deps)
+ * const { urls } = await host.start()
+ */
+export function createHost(config: Config, deps: HostDeps): Host {
+  let running: Running | null = null
+  let starting: Promise<StartedHost> | null = null
+  let closing: Promise<void> | null = null
+
+  async function start(): Promise<StartedHost> {
+    const addresses = deps.addresses ?? lanAddresses()
+    const secret = config.public ? null : await poolSecret(config.dataDir)
+    const { dataDir } = config
+    const certificate = await loadCertificate(config.tls, { dataDir, addresses, nowMs: Date.now() })
+    const model = await deps.prepareModel(config)
+    const service = createSwarmService({
+      model: model.manifest,
+      manifestPath: `/models/${model.manifest.id}/manifest.json`,
+      minStages: await minStages(config, deps),
+      iceServers: config.iceServers,
+      now: () => performance.now(),
+      firstSession: randomInt(1, 0xffff_ffff),
+    })
+    const admission = createAdmission(secret)
+    const app = createHttpApp({
+      model,
+      siteDir: deps.siteDir,
+      trustProxy: config.trustProxy,
+      swarm: (authorization) => visibleSwarm(service.snapshot(), admission, authorization),
+    })
+    const server = certificate ? createHttpsServer(certificate, app) : createHttpServer(app)
+    await listen(server, config)
+    running = run(server, service, admission)
+    if (closing) throw new CrowdError('aborted', 'the host was closed while it started')
+    const port = portOf(server)
+    const secure = certificate !== null
+    const urls = hostUrls({ port, host: config.host, secure, secret, addresses })
+    return { port, urls, secret, model }
+  }
+
+  async function stop(): Promise<void> {
+    // A start that failed has freed what it took; its caller has the error.
+    await starting?.catch(() => undefined)
+    await running?.stop()
+  }
+
+  return {
+    start() {
+      if (closing) throw new CrowdError('aborted', 'the host was closed')
+      starting ??= start()
+      return starting
+    },
+    service() {
+      if (!running) throw new CrowdError('internal', 'the host has not started')
+      return running.service
+    },
+    close() {
+      closing ??= stop()
+      return closing
+    },
+  }
+}
+
+function run(
+  server: HttpServer | HttpsServer,
+  service: SwarmService,
+  admission: Admission,
+): Running {
+  const gateway = createSocketGateway({ server, admission, service })
+  const timer = setInterval(() => service.tick(), TICK_MS)
+  return {
+    service,
+    async stop() {
+      clearInterval(timer)
+      service.close()
+      // Downloads in progress would hold the server open; socket.io closes the server itself.
+      server.closeAllConnections()
+      await gateway.close()
+    },
+  }
+}
+
+async function minStages(config: Config, deps: HostDeps): Promise<number> {
+  if (config.stages !== 'auto') return config.stages
+  return (await deps.isBuiltin(config)) ? 2 : 1
+}
+
+/** Names only for those who know the secret. */
+function visibleSwarm(
+  snapshot: SwarmSnapshot,
+  admission: Admission,
+  authorization: string | undefined,
+): SwarmSnapshot {
+  const given = /^Bearer (.+)$/i.exec(authorization ?? '')?.[1] ?? ''
+  return admission.knows(given) ? snapshot : withoutNames(snapshot)
+}
+
+function listen(server: HttpServer | HttpsServer, config: Config): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (cause: NodeJS.ErrnoException) => reject(listenError(cause, config)))
+    server.listen(config.port, config.host, resolve)
+  })
+}
+
+function listenError(cause: NodeJS.ErrnoException, config: Config): CrowdError {
+  const where = `port ${config.port}`
+  switch (cause.code) {
+    case 'EADDRINUSE':
+      return new CrowdError('port-taken', `${where} is used by another program`, { cause })
+    case 'EACCES':
+      return new CrowdError('port-taken', `${where} may not be used without more rights`, { cause })
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return new CrowdError('bad-option', `--host: ${config.host} is no address of this machine`, {
+        cause,
+      })
+    default:
+      return toCrowdError(cause)
+  }
+}
+
+function portOf(server: HttpServer | HttpsServer): number {
+  const address = server.address()
+  if (typeof address === 'object' && address !== null) return address.port
+  throw new CrowdError('internal', 'the server has no port')
+}

@@ -1,0 +1,149 @@
+import { CrowdError, fromWire } from '../sdk/core/errors.ts'
+import type { PeerId, SessionId } from '../sdk/core/ids.ts'
+import { REQUESTS_QUEUED_MAX } from '../sdk/core/limits.ts'
+import { requestKey } from '../sdk/core/swarm/apply-requests.ts'
+import { incompleteError } from '../sdk/core/swarm/decide-requests.ts'
+import type { SwarmEvent } from '../sdk/core/swarm/events.ts'
+import type { RequestState, SwarmState } from '../sdk/core/swarm/state.ts'
+import { bestRoute, isActive, isOver } from '../sdk/core/swarm/views.ts'
+import type { ClientMessageOf } from '../sdk/protocol/client-to-server.ts'
+
+/**
+ * Requests and sessions: what a message of an asker or a stage means in the present state. Messages about
+ * sessions and epochs that are over mean nothing and give no events.
+ */
+
+/**
+ * @returns no events for a request that is known already
+ * @throws CrowdError bad-request, model-not-found, prompt-too-long, ring-incomplete, too-many-requests
+ */
+export function askEvents(
+  state: SwarmState,
+  asker: PeerId,
+  ask: ClientMessageOf<'ask'>,
+): readonly SwarmEvent[] {
+  if (state.requests.has(requestKey(asker, ask.request))) return []
+  checkAsk(state, ask)
+  if (bestRoute(state, false) === null) throw fromWire(incompleteError(state))
+  const waiting = [...state.requests.values()].filter((request) => request.phase === 'queued')
+  if (waiting.length >= REQUESTS_QUEUED_MAX)
+    throw new CrowdError('too-many-requests', `${waiting.length} requests are waiting already`)
+  const { request, prompt, maxTokens, stopIds, sampling } = ask
+  return [{ kind: 'asked', asker, request, prompt, maxTokens, stopIds, sampling }]
+}
+
+function checkAsk(state: SwarmState, ask: ClientMessageOf<'ask'>): void {
+  const { model } = state
+  if (ask.model !== model.id)
+    throw new CrowdError('model-not-found', `this host serves ${model.id}, not ${ask.model}`)
+  if (ask.maxTokens < 1) throw new CrowdError('bad-request', 'maxTokens must be at least 1')
+  const unknown = ask.prompt.find((token) => token >= model.vocabSize)
+  if (unknown !== undefined)
+    throw new CrowdError(
+      'bad-request',
+      `token ${unknown} is not in the vocabulary of ${model.vocabSize}`,
+    )
+  if (ask.prompt.length + 1 > model.contextLength)
+    throw new CrowdError(
+      'prompt-too-long',
+      `the prompt has ${ask.prompt.length} tokens and the model holds ${model.contextLength}, ` +
+        'answer included: at least one token must be left for the answer',
+    )
+}
+
+export function cancelEvents(
+  state: SwarmState,
+  asker: PeerId,
+  message: ClientMessageOf<'cancel'>,
+): readonly SwarmEvent[] {
+  const key = requestKey(asker, message.request)
+  const request = state.requests.get(key)
+  if (!request || isOver(request)) return []
+  return [{ kind: 'request-ended', key, reason: 'cancelled', error: null }]
+}
+
+type StageMessage =
+  | ClientMessageOf<'session-ready'>
+  | ClientMessageOf<'session-token'>
+  | ClientMessageOf<'session-end'>
+  | ClientMessageOf<'session-timings'>
+  | ClientMessageOf<'session-failed'>
+
+/** Failures that are the reporting device's own fault. */
+const OWN_FAULTS: ReadonlySet<string> = new Set([
+  'stage-failed',
+  'out-of-memory',
+  'non-finite',
+  'self-test-failed',
+  'internal',
+])
+
+/** @throws CrowdError bad-message, when the sender has no such part in the session */
+export function stageEvents(
+  state: SwarmState,
+  sender: PeerId,
+  message: StageMessage,
+): readonly SwarmEvent[] {
+  const request = activeRequest(state, message.session, message.epoch)
+  if (!request) return []
+  const index = request.stages.findIndex((stage) => stage.peer === sender)
+  if (index < 0) throw new CrowdError('bad-message', `${message.kind}: not a stage of this session`)
+  const isLast = index === request.stages.length - 1
+  switch (message.kind) {
+    case 'session-ready':
+      return [{ kind: 'stage-ready', key: request.key, peer: sender }]
+    case 'session-failed':
+      return failureEvents(request, sender, message)
+    case 'session-timings':
+      return [{ kind: 'timings-reported', key: request.key, timings: message.timings }]
+    case 'session-token':
+      return tokenEvents(request, sender, isLast ? message : null)
+    case 'session-end':
+      if (!isLast || request.phase !== 'running')
+        throw new CrowdError(
+          'bad-message',
+          'session-end comes from the last stage of a running session',
+        )
+      return [{ kind: 'request-ended', key: request.key, reason: message.reason, error: null }]
+  }
+}
+
+function activeRequest(state: SwarmState, session: SessionId, epoch: number): RequestState | null {
+  for (const request of state.requests.values())
+    if (request.session === session && request.epoch === epoch && isActive(request)) return request
+  return null
+}
+
+/** Tokens come from the last stage, one position after the other; anything else would be wrong text. */
+function tokenEvents(
+  request: RequestState,
+  sender: PeerId,
+  message: ClientMessageOf<'session-token'> | null,
+): readonly SwarmEvent[] {
+  if (message === null || request.phase !== 'running')
+    throw new CrowdError('bad-message', 'tokens come from the last stage of a running session')
+  const expected = request.promptLength + request.tokens
+  if (message.position !== expected || request.tokens >= request.maxTokens) {
+    const reason = `sent a token for position ${message.position} where ${expected} was next`
+    const error = { code: 'bad-message' as const, message: `the last stage ${reason}` }
+    return [
+      { kind: 'struck', peer: sender, reason },
+      { kind: 'request-ended', key: request.key, reason: 'error', error },
+    ]
+  }
+  const { position, sampled } = message
+  return [{ kind: 'token-chosen', key: request.key, position, sampled }]
+}
+
+function failureEvents(
+  request: RequestState,
+  sender: PeerId,
+  message: ClientMessageOf<'session-failed'>,
+): readonly SwarmEvent[] {
+  const given = fromWire(message.error)
+  const code = given.code === 'link-closed' ? 'stage-lost' : given.code
+  const error = { code, message: given.message }
+  const ended: SwarmEvent = { kind: 'request-ended', key: request.key, reason: 'error', error }
+  if (!OWN_FAULTS.has(given.code)) return [ended]
+  return [{ kind: 'struck', peer: sender, reason: given.message }, ended]
+}

@@ -1,0 +1,192 @@
+import type { Server as HttpServer } from 'node:http'
+import type { Server as HttpsServer } from 'node:https'
+import { performance } from 'node:perf_hooks'
+import { Server, type Socket } from 'socket.io'
+import { CrowdError, toCrowdError } from '../sdk/core/errors.ts'
+import type { PairId } from '../sdk/core/ids.ts'
+import {
+  BAD_MESSAGES_MAX,
+  CHUNK_BYTES,
+  CONTROL_BURST,
+  CONTROL_MESSAGE_MAX_BYTES,
+  CONTROL_RATE_PER_SECOND,
+  HELLO_MS,
+  SOCKET_MESSAGE_MAX_BYTES,
+} from '../sdk/core/limits.ts'
+import type { ClientMessageOf } from '../sdk/protocol/client-to-server.ts'
+import { parseClientMessage } from '../sdk/protocol/parse.ts'
+import type { ServerMessage } from '../sdk/protocol/server-to-client.ts'
+import { checkProtocol, type Admission } from './admission.ts'
+import type { PeerConnection, PeerHandle } from './peer-connection.ts'
+import { createRelayQueue } from './relay-queue.ts'
+import type { SwarmService } from './swarm-service.ts'
+import { createTokenBucket } from './token-bucket.ts'
+
+export type SocketGatewayDeps = {
+  readonly server: HttpServer | HttpsServer
+  readonly admission: Admission
+  readonly service: Pick<SwarmService, 'join'>
+}
+
+export type SocketGateway = {
+  /** How many messages were refused since the start. */
+  badMessages(): number
+  close(): Promise<void>
+}
+
+/** A socket is noticed as dead after at most both together. */
+const PING_MS = 2_000
+const PING_TIMEOUT_MS = 3_000
+/** Packets that a receiver may be behind before it is cut off: its credits keep honest traffic far below. */
+const UNSENT_MAX = 4_096
+
+type Incoming = {
+  message: (input: unknown) => void
+  relay: (pair: unknown, bytes: unknown) => void
+}
+type Outgoing = {
+  message: (message: ServerMessage) => void
+  relay: (pair: PairId, bytes: Uint8Array) => void
+}
+type PeerSocket = Socket<Incoming, Outgoing>
+
+/** Carries peers over socket.io; nothing else knows of it. Websocket only, so that one peer is one socket. */
+export function createSocketGateway(deps: SocketGatewayDeps): SocketGateway {
+  const io = new Server<Incoming, Outgoing>(deps.server, {
+    transports: ['websocket'],
+    serveClient: false,
+    perMessageDeflate: false,
+    httpCompression: false,
+    maxHttpBufferSize: SOCKET_MESSAGE_MAX_BYTES,
+    pingInterval: PING_MS,
+    pingTimeout: PING_TIMEOUT_MS,
+  })
+  let badMessages = 0
+  io.on('connection', (socket) => {
+    serveSocket(deps, socket, () => (badMessages += 1))
+  })
+  return {
+    badMessages: () => badMessages,
+    async close() {
+      await io.close()
+    },
+  }
+}
+
+function serveSocket(deps: SocketGatewayDeps, socket: PeerSocket, onBad: () => void): void {
+  const rate = createTokenBucket({ perSecond: CONTROL_RATE_PER_SECOND, burst: CONTROL_BURST }, () =>
+    performance.now(),
+  )
+  let handle: PeerHandle | null = null
+  let bad = 0
+  const helloTimer = setTimeout(
+    () => refuse(socket, new CrowdError('timeout', `no hello within ${HELLO_MS / 1_000} s`)),
+    HELLO_MS,
+  )
+  const relayQueue = createRelayQueue({
+    forward: (pair, bytes) => void handle?.relay(pair, bytes),
+    onOverflow: () => refuse(socket, new CrowdError('too-many-requests', 'too many relay bytes')),
+    now: () => performance.now(),
+    later(ms, task) {
+      const timer = setTimeout(task, ms)
+      return () => clearTimeout(timer)
+    },
+  })
+
+  /** A wrong message is answered and counted; the socket closes when they go on, or before the welcome. */
+  function fault(error: CrowdError): void {
+    onBad()
+    bad += 1
+    if (handle === null || bad >= BAD_MESSAGES_MAX) refuse(socket, error)
+    else socket.emit('message', { kind: 'refused', error: error.toWire() })
+  }
+
+  function greet(hello: ClientMessageOf<'hello'>): void {
+    deps.admission.check(hello)
+    handle = deps.service.join(
+      { peer: hello.peer, name: hello.name, role: hello.role },
+      connectionOf(socket),
+    )
+    clearTimeout(helloTimer)
+  }
+
+  function onMessage(input: unknown): void {
+    if (!socket.connected) return
+    if (!rate.take(1)) {
+      refuse(socket, new CrowdError('too-many-requests', 'too many messages in a short time'))
+      return
+    }
+    try {
+      if (handle === null) checkHelloProtocol(input)
+      const parsed = parseClientMessage(input)
+      if (!parsed.ok) throw parsed.error
+      if (handle !== null) handle.receive(parsed.message)
+      else if (parsed.message.kind === 'hello') greet(parsed.message)
+      else throw new CrowdError('bad-message', 'the first message must be a hello')
+    } catch (thrown) {
+      fault(toCrowdError(thrown))
+    }
+  }
+
+  socket.on('message', onMessage)
+  socket.on('relay', (pair, bytes) => {
+    if (typeof pair === 'string' && pair.length <= 80 && isChunk(bytes) && handle !== null)
+      // Checked against the pairs that exist before anything is sent.
+      relayQueue.push(pair as PairId, bytes)
+    else fault(new CrowdError('bad-message', 'relay: not a pair and at most 64 kB of bytes'))
+  })
+  limitTextSize(socket)
+  socket.on('disconnect', () => {
+    clearTimeout(helloTimer)
+    relayQueue.close()
+    handle?.closed()
+  })
+}
+
+function isChunk(bytes: unknown): bytes is Uint8Array {
+  return bytes instanceof Uint8Array && bytes.byteLength <= CHUNK_BYTES
+}
+
+/** An old page's hello may not even have our shape; it must still be told to reload. */
+function checkHelloProtocol(input: unknown): void {
+  if (typeof input !== 'object' || input === null) return
+  if (!('kind' in input) || input.kind !== 'hello') return
+  if ('protocol' in input && typeof input.protocol === 'number') checkProtocol(input.protocol)
+}
+
+/** Text packets are control messages, with a lower cap than the socket's own. */
+function limitTextSize(socket: PeerSocket): void {
+  socket.conn.on('packet', (packet: { type: string; data?: unknown }) => {
+    if (typeof packet.data !== 'string' || packet.data.length <= CONTROL_MESSAGE_MAX_BYTES) return
+    refuse(
+      socket,
+      new CrowdError('bad-message', `a message is larger than ${CONTROL_MESSAGE_MAX_BYTES} bytes`),
+    )
+  })
+}
+
+function refuse(socket: PeerSocket, error: CrowdError): void {
+  socket.emit('message', { kind: 'refused', error: error.toWire() })
+  socket.disconnect(true)
+}
+
+function connectionOf(socket: PeerSocket): PeerConnection {
+  /** Private in the typings; there is no other way to see how far a receiver is behind. */
+  const unsent = (): number => socket.conn['writeBuffer'].length
+  const keepsUp = (): boolean => {
+    if (unsent() < UNSENT_MAX) return true
+    socket.disconnect(true)
+    return false
+  }
+  return {
+    send(message) {
+      if (socket.connected && keepsUp()) socket.emit('message', message)
+    },
+    sendRelay(pair, bytes) {
+      if (socket.connected && keepsUp()) socket.emit('relay', pair, bytes)
+    },
+    close() {
+      socket.disconnect(true)
+    },
+  }
+}

@@ -1,0 +1,65 @@
+import { join } from 'node:path'
+import { toString as qrText } from 'qrcode'
+import { builtinModels } from '../sdk/import/resolve-model.node.ts'
+import type { Config } from './config.ts'
+import { createLiveStatus } from './live-status.ts'
+import { prepareModel } from './model-store.ts'
+import { openBrowser } from './open-browser.ts'
+import { packageRoot } from './package-root.ts'
+import { createHost, type Host, type HostDeps, type StartedHost } from './server.ts'
+import { bannerLines, statusLine } from './status-lines.ts'
+
+/** How often the state is looked at for the terminal. */
+const STATUS_MS = 250
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const
+
+/** The parts of the host that a command needs, for the package as it lies on disk. */
+export function hostDeps(progress: (line: string) => void): HostDeps {
+  const root = packageRoot()
+  const builtinDir = join(root, 'public', 'models')
+  return {
+    siteDir: join(root, 'dist', 'site'),
+    prepareModel: (config) =>
+      prepareModel({ model: config.model, builtinDir, dataDir: config.dataDir, progress }),
+    isBuiltin: async (config) => (await builtinModels(builtinDir)).includes(config.model),
+  }
+}
+
+/**
+ * `crowdinfer start`: hosts until SIGINT or SIGTERM, then closes cleanly. A second signal ends at once.
+ * @throws CrowdError as Host.start
+ */
+export async function startCommand(config: Config): Promise<void> {
+  const host = createHost(
+    config,
+    hostDeps((line) => console.log(`  ${line}`)),
+  )
+  const started = await host.start()
+  for (const line of bannerLines({
+    started,
+    modelId: started.model.manifest.id,
+    qrCode: await qrCodeOf(started),
+  }))
+    console.log(line)
+  if (config.open && !(await openBrowser(started.urls.chat, process.platform)))
+    console.warn(`  No browser could be opened here: open ${started.urls.chat} yourself.`)
+  await hostUntilSignal(host)
+}
+
+async function qrCodeOf(started: StartedHost): Promise<string> {
+  const [url] = started.urls.lanJoin
+  if (url === undefined) return ''
+  return await qrText(url, { type: 'terminal', small: true })
+}
+
+async function hostUntilSignal(host: Host): Promise<void> {
+  const status = createLiveStatus(process.stdout, () => performance.now())
+  const timer = setInterval(() => status.show(statusLine(host.service().snapshot())), STATUS_MS)
+  await new Promise<void>((resolve) => {
+    for (const signal of SIGNALS) process.once(signal, () => resolve())
+  })
+  clearInterval(timer)
+  status.close()
+  console.log('  Stopping. Devices keep what they downloaded.')
+  await host.close()
+}

@@ -1,0 +1,259 @@
+import { CrowdError, fromWire, toCrowdError } from '../sdk/core/errors.ts'
+import type { PairId, PeerId } from '../sdk/core/ids.ts'
+import { PEERS_MAX, SNAPSHOT_MS } from '../sdk/core/limits.ts'
+import { apply } from '../sdk/core/swarm/apply.ts'
+import { decide } from '../sdk/core/swarm/decide.ts'
+import type { SwarmEvent } from '../sdk/core/swarm/events.ts'
+import { emptySwarm, type SwarmModel, type SwarmState } from '../sdk/core/swarm/state.ts'
+import { otherEnd } from '../sdk/core/swarm/views.ts'
+import type { ClientMessage, ClientMessageOf } from '../sdk/protocol/client-to-server.ts'
+import type { ServerMessage } from '../sdk/protocol/server-to-client.ts'
+import type { SwarmSnapshot } from '../sdk/protocol/swarm-snapshot.ts'
+import { FEATURES, PROTOCOL } from '../sdk/protocol/version.ts'
+import { messagesFor, type IceServers } from './messages.ts'
+import type { PeerConnection, PeerEntry, PeerHandle } from './peer-connection.ts'
+import { askEvents, cancelEvents, stageEvents } from './session-service.ts'
+import { swarmSnapshotOf } from './swarm-snapshot.ts'
+
+export type SwarmServiceDeps = {
+  readonly model: SwarmModel
+  readonly manifestPath: string
+  readonly minStages: number
+  readonly iceServers: IceServers
+  /** Monotonic, ms. */
+  now(): number
+  /** Where session numbers begin, unsigned 32-bit, not 0. */
+  readonly firstSession: number
+}
+
+export interface SwarmService {
+  /**
+   * Lets a peer in that was admitted; a newer connection of the same peer ends the older one.
+   * @throws CrowdError pool-full
+   */
+  join(entry: PeerEntry, connection: PeerConnection): PeerHandle
+  snapshot(): SwarmSnapshot
+  state(): SwarmState
+  /** Checks time limits and sends a snapshot that is due; called a few times a second. */
+  tick(): void
+  /** Ends every connection. Idempotent. */
+  close(): void
+}
+
+type Seat = { readonly entry: PeerEntry; readonly connection: PeerConnection }
+
+/** More rounds than any real change needs: a guard against decisions that undo each other. */
+const DECIDE_ROUNDS = 10_000
+
+/** Not a lost connection: the older one must not come back and push the newer out in turn. */
+const REPLACED = new CrowdError('bad-request', 'this device connected again, in another tab')
+
+/** Holds the state, feeds it with what happens and carries out what is decided. */
+export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
+  const seats = new Map<PeerId, Seat>()
+  let state = emptySwarm(deps)
+  let shown: SwarmState | null = null
+  let shownAt = -Infinity
+  let closed = false
+
+  function commit(event: SwarmEvent): void {
+    const before = state
+    state = apply(state, event, deps.now())
+    for (const { to, message } of messagesFor(before, event, state, deps.iceServers))
+      seats.get(to)?.connection.send(message)
+  }
+
+  function dispatch(...events: readonly SwarmEvent[]): void {
+    for (const event of events) commit(event)
+    for (let round = 0; round < DECIDE_ROUNDS; round++) {
+      const decisions = decide(state, deps.now())
+      if (decisions.length === 0) return
+      for (const decision of decisions) commit(decision)
+    }
+    throw new CrowdError('internal', 'the host keeps changing its mind')
+  }
+
+  function showSnapshot(): void {
+    if (shown === state || deps.now() - shownAt < SNAPSHOT_MS) return
+    shown = state
+    shownAt = deps.now()
+    const message: ServerMessage = { kind: 'swarm', swarm: swarmSnapshotOf(state) }
+    for (const seat of seats.values()) seat.connection.send(message)
+  }
+
+  function forward(from: PeerId, signal: ClientMessageOf<'signal'>): void {
+    const pair = state.pairs.get(signal.pair)
+    if (!pair || (pair.from !== from && pair.to !== from)) return
+    if (pair.attempt !== signal.attempt) return
+    seats.get(otherEnd(pair, from))?.connection.send(signal)
+  }
+
+  function ask(peer: PeerId, message: ClientMessageOf<'ask'>): void {
+    try {
+      dispatch(...askEvents(state, peer, message))
+    } catch (thrown) {
+      const error = toCrowdError(thrown).toWire()
+      const end = { kind: 'ask-end' as const, request: message.request, timings: null, error }
+      seats.get(peer)?.connection.send({ ...end, reason: 'error' })
+    }
+  }
+
+  function receive(seat: Seat, message: ClientMessage): void {
+    const { peer, role } = seat.entry
+    if (!allowed(role, message.kind))
+      throw new CrowdError('bad-message', `${message.kind} is not for the role ${role}`)
+    switch (message.kind) {
+      case 'signal':
+        return forward(peer, message)
+      case 'ask':
+        return ask(peer, message)
+      case 'cancel':
+        return dispatch(...cancelEvents(state, peer, message))
+      case 'session-ready':
+      case 'session-token':
+      case 'session-end':
+      case 'session-timings':
+      case 'session-failed':
+        return dispatch(...stageEvents(state, peer, message))
+      case 'leave':
+        return depart(seat)
+      case 'pledge':
+      case 'stage-state':
+      case 'stage-stats':
+      case 'link-state':
+        return dispatch(workerEvent(peer, message))
+      case 'hello':
+        throw new CrowdError('bad-message', 'hello was said already')
+    }
+  }
+
+  function depart(seat: Seat): void {
+    if (seats.get(seat.entry.peer) !== seat) return
+    seats.delete(seat.entry.peer)
+    dispatch({ kind: 'peer-left', peer: seat.entry.peer })
+  }
+
+  /** Workers keep their place for a moment; everybody else is gone with the socket. */
+  function lost(seat: Seat): void {
+    const { peer, role } = seat.entry
+    if (closed || seats.get(peer) !== seat) return
+    seats.delete(peer)
+    dispatch(role === 'worker' ? { kind: 'peer-dropped', peer } : { kind: 'peer-left', peer })
+  }
+
+  function relay(seat: Seat, pairId: PairId, bytes: Uint8Array): boolean {
+    const { peer } = seat.entry
+    const pair = state.pairs.get(pairId)
+    if (seats.get(peer) !== seat || !pair || (pair.from !== peer && pair.to !== peer)) return false
+    const other = seats.get(otherEnd(pair, peer))
+    if (!other) return false
+    commit({ kind: 'relayed', pair: pairId, bytes: bytes.byteLength })
+    other.connection.sendRelay(pairId, bytes)
+    return true
+  }
+
+  function welcome(entry: PeerEntry): ServerMessage {
+    return {
+      kind: 'welcome',
+      protocol: PROTOCOL,
+      features: [...FEATURES],
+      peer: entry.peer,
+      name: entry.name,
+      model: deps.model.id,
+      manifestPath: deps.manifestPath,
+    }
+  }
+
+  return {
+    join(entry, connection) {
+      if (closed) throw new CrowdError('signaling-closed', 'the host is stopping')
+      const former = seats.get(entry.peer)
+      if (!former && seats.size >= PEERS_MAX)
+        throw new CrowdError('pool-full', `the pool holds ${PEERS_MAX} devices and is full`)
+      if (former) {
+        // Its sessions end as with any lost socket, before it is back.
+        seats.delete(entry.peer)
+        former.connection.send({ kind: 'refused', error: REPLACED.toWire() })
+        former.connection.close(REPLACED.message)
+        dispatch({ kind: 'peer-dropped', peer: entry.peer })
+      }
+      const seat: Seat = { entry, connection }
+      seats.set(entry.peer, seat)
+      connection.send(welcome(entry))
+      connection.send({ kind: 'swarm', swarm: swarmSnapshotOf(state) })
+      dispatch({ kind: 'peer-joined', ...entry })
+      return {
+        peer: entry.peer,
+        receive: (message) => {
+          if (seats.get(entry.peer) === seat) receive(seat, message)
+        },
+        relay: (pair, bytes) => relay(seat, pair, bytes),
+        closed: () => lost(seat),
+      }
+    },
+    snapshot: () => swarmSnapshotOf(state),
+    state: () => state,
+    tick() {
+      if (closed) return
+      dispatch()
+      showSnapshot()
+    },
+    close() {
+      if (closed) return
+      closed = true
+      for (const seat of seats.values()) seat.connection.close('the host is stopping')
+      seats.clear()
+    },
+  }
+}
+
+const WORKER_KINDS: ReadonlySet<ClientMessage['kind']> = new Set([
+  'pledge',
+  'stage-state',
+  'stage-stats',
+  'signal',
+  'link-state',
+  'session-ready',
+  'session-token',
+  'session-end',
+  'session-timings',
+  'session-failed',
+  'leave',
+])
+const ASKER_KINDS: ReadonlySet<ClientMessage['kind']> = new Set(['ask', 'cancel', 'leave'])
+
+function allowed(role: PeerEntry['role'], kind: ClientMessage['kind']): boolean {
+  if (role === 'worker') return WORKER_KINDS.has(kind)
+  return role === 'asker' ? ASKER_KINDS.has(kind) : kind === 'leave'
+}
+
+type WorkerReport =
+  | ClientMessageOf<'pledge'>
+  | ClientMessageOf<'stage-state'>
+  | ClientMessageOf<'stage-stats'>
+  | ClientMessageOf<'link-state'>
+
+function workerEvent(peer: PeerId, message: WorkerReport): SwarmEvent {
+  switch (message.kind) {
+    case 'pledge': {
+      const { memoryBytes, provider, threads, hidden } = message
+      const cached = new Set(message.cached)
+      return { kind: 'pledged', peer, pledge: { memoryBytes, provider, threads, cached, hidden } }
+    }
+    case 'stage-state':
+      return {
+        kind: 'stage-reported',
+        peer,
+        assignment: message.assignment,
+        state: message.state,
+        doneBytes: message.doneBytes,
+        totalBytes: message.totalBytes,
+        fetchedBytes: message.fetchedBytes,
+        error: message.error ? fromWire(message.error).toWire() : null,
+      }
+    case 'stage-stats':
+      return { ...message, kind: 'stats-reported', peer }
+    case 'link-state':
+      return { ...message, kind: 'link-reported', peer }
+  }
+}

@@ -16,7 +16,7 @@ export const TINY_CONFIG = {
   vocab_size: 96,
   hidden_size: 64,
   intermediate_size: 96,
-  num_hidden_layers: 3,
+  num_hidden_layers: 2,
   num_attention_heads: 4,
   num_key_value_heads: 2,
   head_dim: 16,

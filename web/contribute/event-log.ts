@@ -24,14 +24,17 @@ export function snapshotEvents(before: WorkerSnapshot | null, after: WorkerSnaps
   if (holding !== '' && (before === null || describeHolding(before) !== holding)) {
     events.push(`assigned ${holding}: ${after.reason}`)
   }
-  for (const link of after.links) {
-    const known = before?.links.find(({ peer }) => peer === link.peer)
-    if (known?.state !== link.state || known.path !== link.path) {
-      events.push(`link to ${link.peer} ${link.state}, path ${describePath(link.path)}`)
-    }
-  }
+  events.push(...linkEvents(before?.links ?? [], after.links))
   if (after.error !== null && after.error !== before?.error) {
     events.push(`error ${after.error.code}: ${after.error.message}`)
   }
   return events
+}
+
+function linkEvents(before: WorkerSnapshot['links'], after: WorkerSnapshot['links']): string[] {
+  return after.flatMap((link) => {
+    const known = before.find(({ peer }) => peer === link.peer)
+    if (known?.state === link.state && known.path === link.path) return []
+    return [`link to ${link.peer} ${link.state}, path ${describePath(link.path)}`]
+  })
 }

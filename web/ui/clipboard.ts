@@ -23,6 +23,8 @@ function copyBySelection(text: string): boolean {
   const focused = document.activeElement
   document.body.append(field)
   field.select()
+  // The only way without a secure context.
+  // eslint-disable-next-line @typescript-eslint/no-deprecated
   const copied = document.execCommand('copy')
   field.remove()
   if (focused instanceof HTMLElement) focused.focus()

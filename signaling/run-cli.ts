@@ -23,7 +23,7 @@ export function addRunCommand(program: Command): void {
     .option('--greedy', 'always the likeliest token', false)
     .option('--seed <n>', 'seed of the random numbers', wholeFrom(0), 0)
     .option('--temperature <t>', 'higher is more varied', temperature, 0.7)
-    .option('--max-tokens <n>', 'longest answer', wholeFrom(1), 256)
+    .option('--max-tokens <n>', 'longest answer', wholeFrom(1), 100)
     .option('--raw', 'the prompt as it is, with no chat template', false)
     .option('--json', 'print one JSON object', false)
     .option('--data <dir>', 'where models are kept')

@@ -1,13 +1,7 @@
 import { CrowdError } from '../sdk/core/errors.ts'
 import { createTextStream } from '../sdk/core/text/text-stream.ts'
-import {
-  GREEDY,
-  openChain,
-  openModel,
-  type LocalAnswer,
-  type OpenedModel,
-  type SamplingParams,
-} from '../sdk/index.node.ts'
+import { GREEDY, type SamplingParams } from '../sdk/core/sampling/params.ts'
+import { openChain, openModel, type LocalAnswer, type OpenedModel } from '../sdk/index.node.ts'
 
 export type RunOptions = {
   readonly stages: number

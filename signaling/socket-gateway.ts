@@ -154,10 +154,14 @@ function checkHelloProtocol(input: unknown): void {
   if ('protocol' in input && typeof input.protocol === 'number') checkProtocol(input.protocol)
 }
 
+/** What socket.io writes round a message. */
+const ENVELOPE_CHARS = 256
+
 /** Text packets are control messages, with a lower cap than the socket's own. */
 function limitTextSize(socket: PeerSocket): void {
   socket.conn.on('packet', (packet: { type: string; data?: unknown }) => {
-    if (typeof packet.data !== 'string' || packet.data.length <= CONTROL_MESSAGE_MAX_BYTES) return
+    const limit = CONTROL_MESSAGE_MAX_BYTES + ENVELOPE_CHARS
+    if (typeof packet.data !== 'string' || packet.data.length <= limit) return
     refuse(
       socket,
       new CrowdError('bad-message', `a message is larger than ${CONTROL_MESSAGE_MAX_BYTES} bytes`),

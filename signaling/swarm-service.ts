@@ -55,6 +55,8 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
   let shown: SwarmState | null = null
   let shownAt = -Infinity
   let closed = false
+  let busy = false
+  const backlog: SwarmEvent[] = []
 
   function commit(event: SwarmEvent): void {
     const before = state
@@ -63,12 +65,20 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
       seats.get(to)?.connection.send(message)
   }
 
+  /** Callers in this process may answer a message at once: their events wait until the present ones are done. */
   function dispatch(...events: readonly SwarmEvent[]): void {
-    for (const event of events) commit(event)
-    for (let round = 0; round < DECIDE_ROUNDS; round++) {
-      const decisions = decide(state, deps.now())
-      if (decisions.length === 0) return
-      for (const decision of decisions) commit(decision)
+    backlog.push(...events)
+    if (busy) return
+    busy = true
+    try {
+      for (let round = 0; round < DECIDE_ROUNDS; round++) {
+        for (let event = backlog.shift(); event; event = backlog.shift()) commit(event)
+        const decisions = decide(state, deps.now())
+        if (decisions.length === 0 && backlog.length === 0) return
+        for (const decision of decisions) commit(decision)
+      }
+    } finally {
+      busy = false
     }
     throw new CrowdError('internal', 'the host keeps changing its mind')
   }

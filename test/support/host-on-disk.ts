@@ -1,0 +1,78 @@
+import { createHash } from 'node:crypto'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { PieceHash } from '../../sdk/core/ids.ts'
+import type { Manifest } from '../../sdk/core/model/manifest.ts'
+import { parseConfig, type Flags } from '../../signaling/config.ts'
+import { createHost, type Host, type HostDeps, type StartedHost } from '../../signaling/server.ts'
+import { modelOf } from './host-fixtures.ts'
+
+export type TestHost = {
+  readonly host: Host
+  readonly started: StartedHost
+  /** `http://127.0.0.1:port` */
+  readonly origin: string
+  readonly piece: { readonly hash: PieceHash; readonly bytes: Uint8Array }
+  readonly dataDir: string
+  close(): Promise<void>
+}
+
+const PIECE_BYTES = 5_000
+
+/** A host on a free loopback port with a model of six layers whose pieces really lie on the disk. */
+export async function startTestHost(flags: Flags = {}): Promise<TestHost> {
+  const folder = await mkdtemp(join(tmpdir(), 'crowdinfer-host-'))
+  const { deps, piece } = await testDeps(folder)
+  const dataDir = join(folder, 'data')
+  const config = parseConfig({ port: '0', host: '127.0.0.1', data: dataDir, stages: '2', ...flags })
+  const host = createHost(config, deps)
+  const started = await host.start()
+  const scheme = started.urls.secure ? 'https' : 'http'
+  return {
+    host,
+    started,
+    origin: `${scheme}://127.0.0.1:${started.port}`,
+    piece,
+    dataDir,
+    async close() {
+      await host.close()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+export async function testDeps(folder: string): Promise<{
+  readonly deps: HostDeps
+  readonly piece: { readonly hash: PieceHash; readonly bytes: Uint8Array }
+}> {
+  const directory = join(folder, 'model')
+  const siteDir = join(folder, 'site')
+  await mkdir(join(directory, 'pieces'), { recursive: true })
+  await mkdir(join(siteDir, 'assets'), { recursive: true })
+  const bytes = Uint8Array.from({ length: PIECE_BYTES }, (_, index) => index & 255)
+  const hash = createHash('sha256').update(bytes).digest('hex') as PieceHash
+  const base = modelOf()
+  const manifest: Manifest = {
+    ...base,
+    blocks: base.blocks.map((block) => ({
+      ...block,
+      data: [{ sha256: hash, bytes: PIECE_BYTES }],
+    })),
+  }
+  await writeFile(join(directory, 'manifest.json'), JSON.stringify(manifest))
+  await writeFile(join(directory, 'pieces', hash), bytes)
+  for (const page of ['index', 'join', 'dashboard'])
+    await writeFile(join(siteDir, `${page}.html`), `<!doctype html><title>${page}</title>`)
+  await writeFile(join(siteDir, 'assets', 'app-1234.js'), 'export {}')
+  await writeFile(join(siteDir, 'assets', 'ort-1234.wasm'), Uint8Array.of(0, 97, 115, 109))
+  return {
+    deps: {
+      siteDir,
+      prepareModel: () => Promise.resolve({ manifest, directory }),
+      isBuiltin: () => Promise.resolve(true),
+      addresses: ['192.168.1.20'],
+    },
+    piece: { hash, bytes },
+  }
+}

@@ -1,23 +1,12 @@
 import { CrowdError, toCrowdError } from '../core/errors.ts'
-import {
-  CHUNK_BYTES,
-  CREDIT_BYTES,
-  FRAME_MAX_BYTES,
-  HANDSHAKE_REPEAT_MS,
-  SEND_STALL_MS,
-} from '../core/limits.ts'
+import { CHUNK_BYTES, CREDIT_BYTES, FRAME_MAX_BYTES } from '../core/limits.ts'
 import { CHUNK_PAYLOAD_BYTES, createReassembler } from '../core/wire/chunker.ts'
 import { createReceiveWindow, createSendWindow } from '../core/wire/credits.ts'
-import { WIRE_VERSION } from '../core/wire/frame.ts'
-import { createHeartbeat } from '../core/wire/heartbeat.ts'
-import {
-  helloFor,
-  readLinkMessage,
-  writeLinkMessage,
-  type LinkMessage,
-} from '../core/wire/link-message.ts'
+import { readLinkMessage, writeLinkMessage, type LinkMessage } from '../core/wire/link-message.ts'
 import type { Channel, Lane, Link, PairOrder } from './channel.ts'
 import { createFrameInbox } from './frame-inbox.ts'
+import { createHandshake } from './handshake.ts'
+import { createPulse } from './pulse.ts'
 import { createSendQueue } from './send-queue.ts'
 import type { Timers } from './timers.ts'
 
@@ -38,8 +27,6 @@ export type FrameChannel = Channel & {
   readonly opened: Promise<void>
 }
 
-const LANES: readonly Lane[] = ['control', 'bulk']
-
 /**
  * The channel over any link: handshake, frames in chunks, credits, heartbeat, bye. One malformed byte closes
  * it with the reason. Frames may be sent before the handshake is through; they wait.
@@ -52,7 +39,6 @@ const LANES: readonly Lane[] = ['control', 'bulk']
 export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): FrameChannel {
   const { link, order, timers } = deps
   const creditBytes = options.creditBytes ?? CREDIT_BYTES
-  const heartbeat = createHeartbeat(timers.now())
   const sendWindow = createSendWindow(creditBytes)
   const receiveWindow = createReceiveWindow(creditBytes)
   const reassemblers = {
@@ -60,17 +46,24 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
     bulk: createReassembler(FRAME_MAX_BYTES),
   }
   const inbox = createFrameInbox()
-  const helloed = new Set<Lane>()
-  const acked = new Set<Lane>()
   const counters = { sent: 0, received: 0 }
-  let state: 'opening' | 'open' | 'closed' = 'opening'
-  let closeReason = ''
   const closeHandlers: ((reason: string) => void)[] = []
+  let closedBecause: string | null = null
   let chunkHeardMs = timers.now()
-  let cancelTimer: () => void = () => undefined
 
   const opening = createOpening()
-
+  const handshake = createHandshake({
+    attempt: order.attempt,
+    windowBytes: creditBytes,
+    timers,
+    say,
+    onWindow: sendWindow.open,
+    onReady() {
+      opening.resolve()
+      queue.open()
+      pulse.start()
+    },
+  })
   const queue = createSendQueue({
     link,
     window: sendWindow,
@@ -78,7 +71,14 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
     onSent: (bytes) => {
       counters.sent += bytes
     },
-    onBroken: (thrown) => finish(`transport: ${toCrowdError(thrown, 'link-closed').message}`),
+    onBroken: breakOff,
+  })
+  const pulse = createPulse({
+    timers,
+    ping: (number) => say('control', writeLinkMessage({ kind: 'ping', number })),
+    stuckSinceMs: () => (reassemblers.bulk.open ? chunkHeardMs : queue.stuckSinceMs),
+    onBeat: queue.pump,
+    onDead: (reason) => finish(reason, true),
   })
 
   function say(lane: Lane, message: Uint8Array): void {
@@ -86,18 +86,20 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
       link.send(lane, message)
       counters.sent += message.length
     } catch (thrown) {
-      finish(`transport: ${toCrowdError(thrown, 'link-closed').message}`)
+      breakOff(thrown)
     }
+  }
+
+  function breakOff(thrown: unknown): void {
+    finish(`transport: ${toCrowdError(thrown, 'link-closed').message}`)
   }
 
   /** Ends the channel; `farewell` tells the other end why. */
   function finish(reason: string, farewell = false): void {
-    if (state === 'closed') return
-    state = 'closed'
-    closeReason = reason
-    cancelTimer()
-    const code = reason.startsWith('timeout') ? 'timeout' : 'link-closed'
-    const error = new CrowdError(code, `link to ${order.peer} closed: ${reason}`)
+    if (closedBecause !== null) return
+    closedBecause = reason
+    handshake.stop()
+    pulse.stop()
     if (farewell) {
       try {
         link.send('control', writeLinkMessage({ kind: 'bye', reason }))
@@ -105,117 +107,13 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
         // The transport was faster; the other end sees its close.
       }
     }
+    const code = reason.startsWith('timeout') ? 'timeout' : 'link-closed'
+    const error = new CrowdError(code, `link to ${order.peer} closed: ${reason}`)
     queue.fail(error)
     opening.reject(error)
     inbox.close()
     link.close(reason)
     for (const handler of closeHandlers) handler(reason)
-  }
-
-  function receive(lane: Lane, bytes: Uint8Array): void {
-    if (state === 'closed') return
-    counters.received += bytes.length
-    heartbeat.heard(timers.now())
-    guarded(() => {
-      if (bytes.length > CHUNK_BYTES) {
-        throw new CrowdError('bad-frame', `bad link message: ${bytes.length} bytes`)
-      }
-      const message = readLinkMessage(bytes)
-      if (message.kind === 'chunk') receiveChunk(lane, bytes)
-      else handle(lane, message)
-    })
-  }
-
-  function handle(lane: Lane, message: Exclude<LinkMessage, { kind: 'chunk' }>): void {
-    if (message.kind === 'hello' || message.kind === 'ack') {
-      shakeHands(lane, message)
-      return
-    }
-    if (lane !== 'control') throw new CrowdError('bad-frame', `bad link message: ${message.kind}`)
-    switch (message.kind) {
-      case 'credit':
-        sendWindow.granted(message.consumed)
-        queue.pump()
-        break
-      case 'ping':
-        say('control', writeLinkMessage({ kind: 'pong', number: message.number }))
-        break
-      case 'pong':
-        heartbeat.pong(message.number, timers.now())
-        break
-      case 'bye':
-        finish(`bye: ${message.reason}`)
-        break
-    }
-  }
-
-  function shakeHands(lane: Lane, message: Extract<LinkMessage, { kind: 'hello' | 'ack' }>): void {
-    // The relay may still carry words of an earlier attempt; they concern nobody.
-    if (message.attempt !== order.attempt) return
-    if (message.lane !== lane) throw new CrowdError('bad-frame', `bad ${message.kind}: wrong lane`)
-    if (message.kind === 'ack') {
-      acked.add(lane)
-    } else {
-      if (message.version !== WIRE_VERSION) {
-        throw new CrowdError(
-          'protocol-mismatch',
-          `wire version ${message.version}, this side speaks ${WIRE_VERSION}`,
-        )
-      }
-      if (!helloed.has('control') && !helloed.has('bulk')) sendWindow.open(message.windowBytes)
-      helloed.add(lane)
-      say(lane, writeLinkMessage({ kind: 'ack', lane, attempt: order.attempt }))
-    }
-    if (state === 'opening' && helloed.size === 2 && acked.size === 2) open()
-  }
-
-  function open(): void {
-    state = 'open'
-    cancelTimer()
-    opening.resolve()
-    queue.open()
-    beat()
-  }
-
-  function receiveChunk(lane: Lane, bytes: Uint8Array): void {
-    if (!helloed.has(lane)) throw new CrowdError('bad-frame', 'bad chunk: before the hello')
-    chunkHeardMs = timers.now()
-    if (lane === 'bulk') receiveWindow.received(bytes.length)
-    const frame = reassemblers[lane].push(bytes)
-    const consumed = () => {
-      if (lane !== 'bulk' || state === 'closed') return
-      const total = receiveWindow.consumed(bytes.length)
-      if (total !== null) say('control', writeLinkMessage({ kind: 'credit', consumed: total }))
-    }
-    // Chunks of an unfinished frame lie in its own buffer already.
-    if (frame === null) consumed()
-    else inbox.put(frame, consumed)
-  }
-
-  /** Hellos are repeated until answered: the other end may not be listening yet, and first messages got lost. */
-  function greet(): void {
-    for (const lane of LANES) {
-      if (state === 'opening') say(lane, helloFor(lane, order.attempt, creditBytes))
-    }
-    if (state === 'opening') cancelTimer = timers.after(HANDSHAKE_REPEAT_MS, greet)
-  }
-
-  function beat(): void {
-    const nowMs = timers.now()
-    if (heartbeat.tick(nowMs) === 'dead') {
-      finish('silence: the other end stopped answering', true)
-      return
-    }
-    const stuckMs = nowMs - (queue.stuckSinceMs ?? nowMs)
-    const brokenOff = reassemblers.bulk.open || reassemblers.control.open
-    if (stuckMs > SEND_STALL_MS || (brokenOff && nowMs - chunkHeardMs > SEND_STALL_MS)) {
-      finish('timeout: the other end stopped moving data', true)
-      return
-    }
-    say('control', writeLinkMessage({ kind: 'ping', number: heartbeat.ping(nowMs) }))
-    // A transport that doesn't tell when it drained is looked at here.
-    queue.pump()
-    if (state === 'open') cancelTimer = timers.after(heartbeat.nextTickMs(nowMs), beat)
   }
 
   /** Whatever this side or the other did wrong ends the link, and both learn why. */
@@ -228,10 +126,63 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
     }
   }
 
-  link.onDrain(() => queue.pump())
+  function receive(lane: Lane, bytes: Uint8Array): void {
+    if (closedBecause !== null) return
+    counters.received += bytes.length
+    pulse.heard()
+    guarded(() => {
+      if (bytes.length > CHUNK_BYTES) {
+        throw new CrowdError('bad-frame', `bad link message: ${bytes.length} bytes`)
+      }
+      const message = readLinkMessage(bytes)
+      if (message.kind === 'chunk') receiveChunk(lane, bytes)
+      else if (message.kind === 'hello' || message.kind === 'ack') handshake.receive(lane, message)
+      else if (lane === 'control') handle(message)
+      else throw new CrowdError('bad-frame', `bad link message: ${message.kind} on the bulk lane`)
+    })
+  }
+
+  function handle(
+    message: Extract<LinkMessage, { kind: 'credit' | 'ping' | 'pong' | 'bye' }>,
+  ): void {
+    switch (message.kind) {
+      case 'credit':
+        sendWindow.granted(message.consumed)
+        queue.pump()
+        break
+      case 'ping':
+        say('control', writeLinkMessage({ kind: 'pong', number: message.number }))
+        break
+      case 'pong':
+        pulse.pong(message.number)
+        break
+      case 'bye':
+        finish(`bye: ${message.reason}`)
+        break
+    }
+  }
+
+  function receiveChunk(lane: Lane, bytes: Uint8Array): void {
+    if (!handshake.heard(lane)) throw new CrowdError('bad-frame', 'bad chunk: before the hello')
+    if (lane === 'bulk') {
+      chunkHeardMs = timers.now()
+      receiveWindow.received(bytes.length)
+    }
+    const frame = reassemblers[lane].push(bytes)
+    const consumed = () => {
+      if (lane !== 'bulk' || closedBecause !== null) return
+      const total = receiveWindow.consumed(bytes.length)
+      if (total !== null) say('control', writeLinkMessage({ kind: 'credit', consumed: total }))
+    }
+    // Chunks of an unfinished frame lie in its own buffer already.
+    if (frame === null) consumed()
+    else inbox.put(frame, consumed)
+  }
+
+  link.onDrain(queue.pump)
   link.onClose((reason) => finish(reason))
   link.onMessage(receive)
-  greet()
+  handshake.start()
 
   return {
     pair: order.pair,
@@ -247,11 +198,11 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
     },
     onFrame: (handler) => guarded(() => inbox.onFrame(handler)),
     onClose(handler) {
-      if (state === 'closed') handler(closeReason)
+      if (closedBecause !== null) handler(closedBecause)
       else closeHandlers.push(handler)
     },
     stats: () => ({
-      rttMs: heartbeat.rttMs,
+      rttMs: pulse.rttMs,
       sentBytes: counters.sent,
       receivedBytes: counters.received,
     }),

@@ -9,13 +9,17 @@ export type PairSignal =
 
 /** Reads a signal's data; null when it is none of ours. */
 export function readPairSignal(data: unknown): PairSignal | null {
-  if (typeof data !== 'object' || data === null || !('try' in data)) return null
+  if (!isObject(data) || !('try' in data)) return null
   const number = data.try
-  if (typeof number !== 'number' || !Number.isInteger(number)) return null
-  if (number < 1 || number > CONNECT_TRIES) return null
+  if (!isTryNumber(number)) return null
   if ('failed' in data && data.failed === true) return { try: number, failed: true }
-  if ('signal' in data && typeof data.signal === 'object' && data.signal !== null) {
-    return { try: number, signal: data.signal }
-  }
-  return null
+  return 'signal' in data && isObject(data.signal) ? { try: number, signal: data.signal } : null
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
+}
+
+function isTryNumber(value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) >= 1 && Number(value) <= CONNECT_TRIES
 }

@@ -15,8 +15,7 @@ export interface SimplePeerInstance {
   send(message: Uint8Array): void
   destroy(): void
   on(event: 'connect' | 'close', handler: () => void): unknown
-  on(event: 'signal', handler: (data: unknown) => void): unknown
-  on(event: 'data', handler: (data: unknown) => void): unknown
+  on(event: 'signal' | 'data', handler: (data: unknown) => void): unknown
   on(event: 'error', handler: (error: Error) => void): unknown
   on(event: 'iceStateChange', handler: (ice: string, gathering: string) => void): unknown
 }
@@ -62,7 +61,7 @@ function beginTry(createPeer: CreateSimplePeer, { order, onSignal }: PeerTryDeps
   bulk.onclose = () => end('transport: closed')
 
   const opening = bothOpen(peer, bulk).then(async () =>
-    linkOver(peer, bulk, events, end, await readPath(peer._pc)),
+    linkOver({ peer, bulk, events, end }, await readPath(peer._pc)),
   )
   const failing = new Promise<never>((_, failed) => {
     const fail = (reason: string) => failed(new CrowdError('link-closed', reason))
@@ -116,13 +115,14 @@ function bothOpen(peer: SimplePeerInstance, bulk: RTCDataChannel): Promise<unkno
   return Promise.all([control, second])
 }
 
-function linkOver(
-  peer: SimplePeerInstance,
-  bulk: RTCDataChannel,
-  events: LinkEvents,
-  end: (reason: string) => void,
-  path: ChannelPath,
-): Link {
+type Parts = {
+  readonly peer: SimplePeerInstance
+  readonly bulk: RTCDataChannel
+  readonly events: LinkEvents
+  readonly end: (reason: string) => void
+}
+
+function linkOver({ peer, bulk, events, end }: Parts, path: ChannelPath): Link {
   return {
     path,
     send(lane, message) {

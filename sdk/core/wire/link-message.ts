@@ -68,6 +68,7 @@ export function writeLinkMessage(message: Written): Uint8Array<ArrayBuffer> {
 /** Reads the first byte and what belongs to it. @throws CrowdError bad-frame */
 export function readLinkMessage(bytes: Uint8Array): LinkMessage {
   const code = bytes[0]
+  if (code === undefined) throw bad('no bytes')
   if (code === LINK_MESSAGE.chunk) return { kind: 'chunk' }
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   switch (code) {
@@ -84,7 +85,7 @@ export function readLinkMessage(bytes: Uint8Array): LinkMessage {
     case LINK_MESSAGE.bye:
       return { kind: 'bye', reason: readReason(bytes) }
     default:
-      throw bad(bytes.length === 0 ? 'no bytes' : `kind ${code}`)
+      throw bad(`kind ${code}`)
   }
 }
 

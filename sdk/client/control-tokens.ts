@@ -64,7 +64,7 @@ export function createControlTokens(tokens: readonly ControlToken[]): ControlTok
 /** Any of the spellings, longer ones first. */
 function patternOf(spellings: readonly string[]): RegExp | null {
   // A token of one character can't be broken up; tokenizers keep such ones as plain text.
-  const usable = spellings.filter((spelling) => [...spelling].length > 1)
+  const usable = spellings.filter((spelling) => Array.from(spelling).length > 1)
   if (usable.length === 0) return null
   const escaped = usable
     .toSorted((a, b) => b.length - a.length)

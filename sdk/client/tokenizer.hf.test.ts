@@ -102,6 +102,18 @@ describeTokenizerContract('a sentencepiece tokenizer with byte fallback', {
 })
 
 describe('createTokenizer', () => {
+  it('gives the ids that the reference implementation gave', () => {
+    const golden = JSON.parse(
+      readFileSync(new URL('../../test/golden/tokenizer.json', import.meta.url), 'utf8'),
+    ) as { text: string; ids: number[] }[]
+    const tokenizer = createTokenizer({ tokenizerJson, tokenizerConfig })
+    expect(golden.length).toBeGreaterThan(20)
+    for (const { text, ids } of golden) {
+      expect(tokenizer.encode(text, { control: true }), text).toEqual(ids)
+      if (!ids.some((id) => id <= 4)) expect(tokenizer.encode(text), text).toEqual(ids)
+    }
+  })
+
   it('adds the begin token of the post-processor, and none where there is none', () => {
     const pieces = createTokenizer({ tokenizerJson: sentencePieces({ prependScheme: 'first' }) })
     expect(pieces.encode('a')[0]).toBe(1)

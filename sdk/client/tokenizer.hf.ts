@@ -38,6 +38,7 @@ export function createTokenizer(files: TokenizerFiles): Tokenizer {
 
   /** Text without control tokens to ids. `isFirst` = nothing stands before it. */
   function encodeText(text: string, isFirst: boolean): number[] {
+    if (text === '') return []
     const ids = plain.encode(isFirst ? text : ANCHOR + text, { add_special_tokens: false }).ids
     return ids.filter((id) => id !== anchorId)
   }
@@ -46,7 +47,7 @@ export function createTokenizer(files: TokenizerFiles): Tokenizer {
     const ids = encodeText(text, isFirst)
     if (!ids.some((id) => control.ids.has(id))) return ids
     // A vocabulary that spells a control token as one piece: character by character it can't.
-    return [...text]
+    return Array.from(text)
       .flatMap((character, i) => encodeText(character, isFirst && i === 0))
       .filter((id) => !control.ids.has(id))
   }
@@ -60,15 +61,21 @@ export function createTokenizer(files: TokenizerFiles): Tokenizer {
       role,
       content: control.breakUp(content, mark),
     }))
-    return control.split(template.render(marked)).flatMap((section, i) => {
+    return encodeMarkup(template.render(marked), mark)
+  }
+
+  /** Spellings of control tokens become those tokens, unless they have the mark inside, which is dropped. */
+  function encodeMarkup(text: string, mark: string): number[] {
+    return control.split(text).flatMap((section, i) => {
       if (section.kind === 'control') return [section.id]
       return encodeSafely(section.text.replaceAll(mark, ''), i === 0)
     })
   }
 
   return {
-    encode(text) {
-      const ids = text === '' ? [] : encodeSafely(text, true)
+    encode(text, options = {}) {
+      const isMarkup = options.control === true
+      const ids = isMarkup ? encodeMarkup(text, ANCHOR) : encodeSafely(text, true)
       return [...frame.before, ...ids, ...frame.after]
     },
     decode(ids) {
@@ -113,9 +120,12 @@ function openPlain(
   const plainJson = { ...json, added_tokens: [...added, anchor] }
   // Cleaning up removes spaces that the model wrote; off unless the model's settings ask for it.
   const cleans = config['clean_up_tokenization_spaces'] === true
-  const { additional_special_tokens: _, ...rest } = config
   try {
-    return new HfTokenizer(plainJson, { ...rest, clean_up_tokenization_spaces: cleans })
+    return new HfTokenizer(plainJson, {
+      ...config,
+      additional_special_tokens: [],
+      clean_up_tokenization_spaces: cleans,
+    })
   } catch (thrown) {
     const { message } = toCrowdError(thrown)
     throw new CrowdError('model-invalid', `tokenizer.json can't be used: ${message}`, {

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { CrowdError } from '../core/errors.ts'
-import type { OrtBackend } from './ort-backend.ts'
+import type { Ort, OrtBackend } from './ort-backend.ts'
 import { createOrtQueue } from './ort-queue.ts'
 import { createOrtStageRunner } from './ort-stage-runner.ts'
 import { selfTest } from './self-test.ts'
@@ -25,7 +25,7 @@ export function createNodeStageRunner(options: NodeStageRunnerOptions = {}): Sta
 }
 
 async function openCpu(threads: number | undefined): Promise<OrtBackend> {
-  let ort: typeof import('onnxruntime-node')
+  let ort: Ort
   try {
     ort = await import('onnxruntime-node')
   } catch (thrown) {

@@ -65,6 +65,32 @@ describe('signaling client', () => {
     await expect.poll(last, POLL).toBe('open')
   })
 
+  test('SG11 stays away after a refusal that ended the connection', async () => {
+    const { client, states, timers, last } = await joined()
+    host.kick('me', 'bad-request')
+    await expect.poll(last, POLL).toBe('refused')
+    expect(states.at(-1)).toMatchObject({ error: { code: 'bad-request', message: 'kicked' } })
+    client.connect()
+    await timers.advance(60_000)
+    expect(host.hellos.length).toBe(1)
+  })
+
+  test('SG11 comes back after a refusal that passes with time', async () => {
+    const { timers, states, last } = await joined()
+    host.kick('me', 'too-many-requests')
+    await expect.poll(last, POLL).toBe('lost')
+    expect(states.at(-1)).toEqual({ kind: 'lost', reason: 'kicked' })
+    await timers.advance(RECONNECT_FIRST_MS)
+    await expect.poll(last, POLL).toBe('open')
+  })
+
+  test('SG6 stays connected after a refused message', async () => {
+    const { messages, last } = await joined()
+    host.emit('me', 'message', { kind: 'refused', error: { code: 'bad-message', message: 'no' } })
+    await expect.poll(() => messages.length, POLL).toBe(1)
+    expect(last()).toBe('open')
+  })
+
   test('SG7 counts, logs and ignores what is no message, and lives on', async () => {
     const { client, logs, messages, relayed } = await joined()
     host.emit('me', 'message', { kind: 'pair-open', pair: 'p', attempt: -1 })

@@ -1,6 +1,6 @@
 import { io } from 'socket.io-client'
 import * as v from 'valibot'
-import { CrowdError, fromWire } from '../core/errors.ts'
+import { CrowdError, fromWire, type ErrorCode } from '../core/errors.ts'
 import type { PairId } from '../core/ids.ts'
 import {
   CHUNK_BYTES,
@@ -36,6 +36,13 @@ export type SignalingClient = Signaling & {
   readonly ignoredCount: number
 }
 
+/** Refusals that pass with time; after any other one trying again can't help, or would push somebody else out. */
+const RETRIED: ReadonlySet<ErrorCode> = new Set([
+  'too-many-requests',
+  'timeout',
+  'signaling-closed',
+])
+
 /**
  * The control plane over socket.io, in a page or in Node: websocket only, one event each way, hello on every
  * connect. Reconnects are socket.io's own, with growing pauses and jitter; a refusal ends them.
@@ -50,6 +57,9 @@ export function createSignaling(deps: SignalingDeps): SignalingClient {
   let ignoredCount = 0
   let cancelHelloLimit: () => void = () => undefined
   let cancelRetry: () => void = () => undefined
+  /** The host's last word, if it was a no; followed by a disconnect it was the last. */
+  let refusal: CrowdError | null = null
+  let kicks = 0
 
   const socket = io(deps.url, {
     transports: ['websocket'],
@@ -72,6 +82,7 @@ export function createSignaling(deps: SignalingDeps): SignalingClient {
   }
 
   function greet(): void {
+    refusal = null
     setState({ kind: 'connecting' })
     const hello: ClientMessage = {
       kind: 'hello',
@@ -91,11 +102,21 @@ export function createSignaling(deps: SignalingDeps): SignalingClient {
   function lose(reason: string): void {
     cancelHelloLimit()
     if (ended()) return
-    setState({ kind: 'lost', reason })
-    // The one ending that socket.io doesn't retry by itself.
-    if (reason === 'io server disconnect') {
-      cancelRetry = timers.after(RECONNECT_FIRST_MS, () => socket.connect())
+    if (reason !== 'io server disconnect') setState({ kind: 'lost', reason })
+    else if (refusal !== null && !RETRIED.has(refusal.code)) refuse(refusal)
+    else {
+      setState({ kind: 'lost', reason: refusal?.message ?? 'the host closed the connection' })
+      // The one ending that socket.io doesn't retry by itself.
+      const pauseMs = Math.min(RECONNECT_FIRST_MS * 2 ** kicks, RECONNECT_LAST_MS)
+      kicks += 1
+      cancelRetry = timers.after(pauseMs, () => socket.connect())
     }
+  }
+
+  function refuse(error: CrowdError): void {
+    cancelHelloLimit()
+    setState({ kind: 'refused', error })
+    socket.disconnect()
   }
 
   function receive(input: unknown): void {
@@ -106,6 +127,7 @@ export function createSignaling(deps: SignalingDeps): SignalingClient {
       return
     }
     const { message } = parsed
+    refusal = message.kind === 'refused' ? fromWire(message.error) : null
     if (state.kind === 'connecting') answerHello(message)
     else if (state.kind === 'open') for (const handler of messageHandlers) handler(message)
   }
@@ -114,12 +136,9 @@ export function createSignaling(deps: SignalingDeps): SignalingClient {
   function answerHello(message: ServerMessage): void {
     if (message.kind === 'welcome') {
       cancelHelloLimit()
+      kicks = 0
       setState({ kind: 'open', welcome: message })
-    } else if (message.kind === 'refused') {
-      cancelHelloLimit()
-      setState({ kind: 'refused', error: fromWire(message.error) })
-      socket.disconnect()
-    }
+    } else if (refusal !== null && !RETRIED.has(refusal.code)) refuse(refusal)
   }
 
   function receiveRelayed(pair: unknown, message: unknown): void {

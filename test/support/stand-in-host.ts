@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
 import { Server, type Socket } from 'socket.io'
+import type { ErrorCode } from '../../sdk/core/errors.ts'
 import type { PairId, PeerId } from '../../sdk/core/ids.ts'
 import { parseClientMessage } from '../../sdk/protocol/parse.ts'
 import type { ServerMessage } from '../../sdk/protocol/server-to-client.ts'
@@ -10,8 +11,8 @@ import type { SignalingHost } from '../contracts/signaling.contract.ts'
 export type StandInHost = SignalingHost & {
   /** Sends anything to a peer, messages or not. */
   emit(peer: string, event: 'message' | 'relay', ...args: unknown[]): void
-  /** Disconnects a peer in the way that socket.io doesn't retry by itself. */
-  kick(peer: string): void
+  /** Disconnects a peer in the way that socket.io doesn't retry by itself; with a code, after a refusal. */
+  kick(peer: string, code?: ErrorCode): void
   /** Answers hellos, or leaves them unanswered. */
   mute(muted: boolean): void
   readonly hellos: { readonly peer: string; readonly token: string }[]
@@ -92,7 +93,13 @@ export async function createStandInHost(): Promise<StandInHost> {
       return pair
     },
     emit: (peer, event, ...args) => void sockets.get(peer)?.emit(event, ...args),
-    kick: (peer) => void sockets.get(peer)?.disconnect(),
+    kick(peer, code) {
+      const socket = sockets.get(peer)
+      if (code !== undefined) {
+        socket?.emit('message', { kind: 'refused', error: { code, message: 'kicked' } })
+      }
+      socket?.disconnect(true)
+    },
     mute(next) {
       muted = next
     },

@@ -37,7 +37,8 @@ export default defineConfig({
     emptyOutDir: true,
     target: 'es2022',
     assetsInlineLimit: 0,
-    rollupOptions: {
+    rolldownOptions: {
+      checks: { pluginTimings: false },
       input: { index: page('index'), join: page('join'), dashboard: page('dashboard') },
     },
   },

@@ -58,8 +58,9 @@ export async function smoke(
     say('the ring is complete; asking on the chat page')
     const page = await ring.openPage(ring.started.urls.chat)
     const answer = await askOnPage(page, options.question)
-    const reference = await unsplit(options, ring.dataDir)
+    // Before the reference: it blocks this process, and the host in it, while it computes.
     const swarm = ring.swarm()
+    const reference = await unsplit(options, ring.dataDir)
     const { manifest } = ring.started.model
     const result = {
       identical: answer.text === reference.text && answer.tokens === reference.ids.length,

@@ -41,11 +41,14 @@ export function createFallbackShardStore(
         (store) => store.read(hash),
         () => memory.read(hash),
       ),
-    write: (hash, bytes) =>
-      attempt(
-        (store) => store.write(hash, bytes),
-        () => memory.write(hash, bytes),
-      ),
+    write(hash, bytes) {
+      // Its own bytes, since the second try begins after the caller may have gone on.
+      const own = bytes.slice()
+      return attempt(
+        (store) => store.write(hash, own),
+        () => memory.write(hash, own),
+      )
+    },
     delete: (hash) =>
       attempt(
         (store) => store.delete(hash),

@@ -1,5 +1,4 @@
 import * as v from 'valibot'
-import { CHUNK_BYTES } from '../core/limits.ts'
 import {
   bytes,
   channelPath,
@@ -18,6 +17,7 @@ import {
   sampledToken,
   samplingParams,
   sessionId,
+  signalData,
   text,
   tokenIds,
   u32,
@@ -76,11 +76,7 @@ const signal = v.object({
   kind: v.literal('signal'),
   pair: pairId,
   attempt: u32,
-  /** An SDP or ICE object of simple-peer, opaque to the server, JSON of at most 64 kB. */
-  data: v.pipe(
-    v.unknown(),
-    v.check((value) => (JSON.stringify(value) ?? '').length <= CHUNK_BYTES, 'signal too large'),
-  ),
+  data: signalData,
 })
 
 const linkState = v.object({

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import type { ModelId, PairId, PeerId, PieceHash, RequestId, SessionId } from '../core/ids.ts'
-import { NAME_MAX_CHARS, PROMPT_MAX_TOKENS } from '../core/limits.ts'
+import { CHUNK_BYTES, NAME_MAX_CHARS, PROMPT_MAX_TOKENS } from '../core/limits.ts'
 
 /** Building blocks of both schemas. Every string, list and number has a maximum. */
 const id = <Id extends string>() =>
@@ -39,6 +39,12 @@ export const position = count(PROMPT_MAX_TOKENS)
 export const blockRange = v.pipe(
   v.object({ start: count(1_000), end: count(1_001) }),
   v.check((range) => range.start < range.end, 'start must be below end'),
+)
+
+/** An SDP or ICE object, opaque to the server: JSON of at most 64 kB. */
+export const signalData = v.pipe(
+  v.unknown(),
+  v.check((value) => (JSON.stringify(value) ?? '').length <= CHUNK_BYTES, 'signal too large'),
 )
 
 export const provider = v.picklist(['webgpu', 'wasm', 'cpu', 'cuda'])

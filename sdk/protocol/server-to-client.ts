@@ -1,5 +1,4 @@
 import * as v from 'valibot'
-import { CHUNK_BYTES } from '../core/limits.ts'
 import {
   blockRange,
   count,
@@ -14,6 +13,7 @@ import {
   sampledToken,
   samplingParams,
   sessionId,
+  signalData,
   text,
   tokenIds,
   u32,
@@ -74,10 +74,7 @@ const signal = v.object({
   kind: v.literal('signal'),
   pair: pairId,
   attempt: u32,
-  data: v.pipe(
-    v.unknown(),
-    v.check((value) => (JSON.stringify(value) ?? '').length <= CHUNK_BYTES, 'signal too large'),
-  ),
+  data: signalData,
 })
 
 /**

@@ -1,0 +1,34 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { expect, test } from 'vitest'
+import { ERROR_CODES } from '../../sdk/core/errors.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+const read = (name: string): string => readFileSync(join(root, name), 'utf8')
+
+test('the README lists every error code with what to do', () => {
+  const readme = read('README.md')
+  for (const [code, hint] of Object.entries(ERROR_CODES))
+    expect(readme).toContain(`| \`${code}\` | ${hint} |`)
+})
+
+test.each([
+  'README.md',
+  'ARCHITECTURE.md',
+  'CONTRIBUTING.md',
+  'sdk/core/wire/PROTOCOL.md',
+  'tools/builtin-model/README.md',
+])('links in %s lead somewhere', (name) => {
+  const links = [...read(name).matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)]
+    .map((match) => match[1] ?? '')
+    .filter((link) => !/^https?:/.test(link))
+  expect(links.filter((link) => !existsSync(join(root, dirname(name), link)))).toEqual([])
+})
+
+test('every npm script that the documents name exists', () => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+  const named = ['README.md', 'CONTRIBUTING.md'].flatMap((name) =>
+    [...read(name).matchAll(/npm run ([\w:]+)/g)].map((match) => match[1] ?? ''),
+  )
+  expect(named.filter((script) => !(script in scripts))).toEqual([])
+})

@@ -1,0 +1,188 @@
+import { writeFile, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { GREEDY } from '../../sdk/core/sampling/params.ts'
+import type { ChatMessage } from '../../sdk/client/tokenizer.ts'
+import { openChain, openModel } from '../../sdk/index.node.ts'
+import { smoke } from '../smoke/smoke.ts'
+import { askOnPage } from '../support/ask-page.ts'
+import { eventually } from '../support/chromium.ts'
+import { startRing, type Ring, type RingOptions } from '../support/ring.ts'
+
+const SMALL = 'crowdtalk-0.3m'
+const QUESTION = 'What is a ring?'
+
+let ring: Ring | null = null
+
+async function start(options: RingOptions): Promise<Ring> {
+  ring = await startRing({ model: SMALL, provider: 'wasm', ...options })
+  return ring
+}
+
+afterEach(async () => {
+  await ring?.close()
+  ring = null
+})
+
+/** The unsplit model's answer to the last of the messages. */
+async function unsplit(messages: readonly ChatMessage[], dataDir: string): Promise<string> {
+  const model = await openModel(SMALL, dataDir)
+  const chain = await openChain(model, 1)
+  const prompt = model.tokenizer.encodeChat(messages)
+  const { ids } = await chain.generate({
+    prompt,
+    maxTokens: model.manifest.contextLength,
+    sampling: GREEDY,
+  })
+  await chain.close()
+  return model.tokenizer.decode(ids)
+}
+
+const ask = (text: string): ChatMessage => ({ role: 'user', content: text })
+
+describe('a ring of real tabs', () => {
+  test('three tabs answer with the unsplit model’s text, each with its own pieces only, none through the host', async () => {
+    const result = await smoke(
+      { tabs: 3, provider: 'wasm', model: SMALL, question: QUESTION },
+      () => undefined,
+    )
+    expect(result.problems).toEqual([])
+    expect(result.tabs.map(({ blocks }) => blocks)).toEqual([
+      [0, 2],
+      [2, 3],
+      [3, 6],
+    ])
+    expect(result.tabs.map(({ path }) => path)).toEqual(['direct', 'direct', 'direct'])
+    expect(result.hostActivationBytes).toBe(0)
+  })
+
+  test('a WebGPU tab and a WASM tab make one chain with the same greedy text', async () => {
+    const { started, ...mixed } = await start({ tabs: 0, stages: 2 })
+    await mixed.openTab({ provider: 'webgpu' })
+    await mixed.openTab({ provider: 'wasm' })
+    const swarm = await mixed.complete()
+    expect(
+      swarm.peers
+        .map((peer) => peer.provider)
+        .filter(Boolean)
+        .sort(),
+    ).toEqual(['wasm', 'webgpu'])
+    const page = await mixed.openPage(started.urls.chat)
+    const answer = await askOnPage(page, QUESTION, 100_000)
+    expect(answer.phase).toBe('done')
+    expect(answer.text).toBe(await unsplit([ask(QUESTION)], mixed.dataDir))
+  })
+
+  test('a second question knows the first, through the chat template', async () => {
+    const { started, complete, openPage, dataDir } = await start({ tabs: 2 })
+    await complete()
+    const page = await openPage(started.urls.chat)
+    const first = await askOnPage(page, 'My name is Ada.')
+    const second = await askOnPage(page, 'What is my name?')
+    const turns: ChatMessage[] = [
+      ask('My name is Ada.'),
+      { role: 'assistant', content: first.text },
+      ask('What is my name?'),
+    ]
+    expect(second.text).toBe(await unsplit(turns, dataDir))
+  })
+})
+
+describe('storage', () => {
+  test('a reloaded tab serves again without fetching a piece', async () => {
+    const { tabs, complete, swarm, started, openPage, dataDir } = await start({ tabs: 2 })
+    await complete()
+    const before = tabBytes()
+    expect(before.every((bytes) => bytes > 0)).toBe(true)
+    await Promise.all(tabs.map(({ page }) => page.reload()))
+    await eventually('the ring after the reload', 60_000, () =>
+      swarm().complete && tabBytes().every((bytes) => bytes === 0) ? true : null,
+    )
+    const page = await openPage(started.urls.chat)
+    expect((await askOnPage(page, QUESTION)).text).toBe(await unsplit([ask(QUESTION)], dataDir))
+
+    function tabBytes(): number[] {
+      return swarm()
+        .peers.filter((peer) => peer.role === 'worker')
+        .map((peer) => peer.fetchedBytes)
+    }
+  })
+
+  test('a piece that is corrupt at its source is named, and the tab recovers when it is whole again', async () => {
+    const { started, openTab, complete, dataDir, swarm } = await start({ tabs: 0, stages: 1 })
+    const { manifest } = started.model
+    const hash = manifest.blocks[1]?.data[0]?.sha256 ?? ''
+    const file = join(dataDir, 'models', SMALL, 'pieces', hash)
+    const whole = await readFile(file)
+    const broken = Buffer.from(whole)
+    broken[100] = (broken[100] ?? 0) ^ 0xff
+    await writeFile(file, broken)
+    const { page } = await openTab()
+    await page.getByTestId('error-code').waitFor({ timeout: 60_000 })
+    expect(await page.getByTestId('error-code').textContent()).toContain('piece-corrupt')
+    expect(swarm().complete).toBe(false)
+    await writeFile(file, whole)
+    await page.reload()
+    await complete()
+  })
+})
+
+describe('links', () => {
+  test('with WebRTC blocked the relay carries the ring, and the page says so', async () => {
+    const { started, tabs, complete, openPage, swarm, dataDir } = await start({
+      tabs: 2,
+      browserFlags: ['--webrtc-ip-handling-policy=disable_non_proxied_udp'],
+    })
+    await complete()
+    const page = await openPage(started.urls.chat)
+    expect((await askOnPage(page, QUESTION)).text).toBe(await unsplit([ask(QUESTION)], dataDir))
+    expect(swarm().relayedBytes).toBeGreaterThan(0)
+    expect(swarm().links.every(({ path }) => path === 'relay')).toBe(true)
+    await tabs[0]?.page.getByTestId('relay-note').waitFor({ timeout: 5_000 })
+  })
+})
+
+describe('honest ends', () => {
+  test('a tab that closes in mid answer ends it with a reason; a new tab makes the ring whole again', async () => {
+    const { started, tabs, complete, openTab, openPage, swarm } = await start({ tabs: 2 })
+    await complete()
+    const page = await openPage(started.urls.chat)
+    await page.getByTestId('composer').fill('Tell me a story about a cat and a boat.')
+    await page.getByTestId('send').click()
+    await eventually('the first tokens', 30_000, () =>
+      swarm().requests.some(({ tokens }) => tokens > 1) ? true : null,
+    )
+    await tabs[1]?.page.close()
+    const error = page.getByTestId('turn').last().getByTestId('error-code')
+    await error.waitFor({ timeout: 15_000 })
+    expect(await error.textContent()).toContain('stage-lost')
+    await page
+      .getByText(/layers missing/)
+      .first()
+      .waitFor({ timeout: 5_000 })
+    await openTab()
+    await complete()
+    expect((await askOnPage(page, QUESTION)).phase).toBe('done')
+  })
+
+  test('a wrong secret lets nobody in, and the page says what to do', async () => {
+    const { started, openPage, swarm } = await start({ tabs: 0, stages: 1 })
+    const page = await openPage(started.urls.chat.replace(/#s=.*/, '#s=wrong'))
+    await page
+      .getByText(/wrong-secret/)
+      .first()
+      .waitFor({ timeout: 15_000 })
+    expect(swarm().peers).toEqual([])
+  })
+
+  test('a conversation beyond the context is refused with the numbers', async () => {
+    const { started, complete, openPage } = await start({ tabs: 1 })
+    await complete()
+    const page = await openPage(started.urls.chat)
+    const answer = await askOnPage(page, 'ring '.repeat(600))
+    expect(answer.phase).toBe('failed')
+    expect(await page.getByTestId('turn').last().textContent()).toMatch(
+      /\d{3,} tokens and the model holds 512/,
+    )
+  })
+})

@@ -152,7 +152,9 @@ describe.each(MODELS)('%s', { timeout: LIMIT_MS }, (name) => {
       expect(worstDifference(chained.logits.slice(0, 1), [want])).toBeLessThan(TOLERANCE)
       expect(hidden.length).toBe(manifest.layerCount)
       const goldenStates = hidden.map((state) => Float32Array.from(state))
-      expect(worstDifference(states, goldenStates)).toBeLessThan(TOLERANCE)
+      // The file has six digits, and the residual stream of a trained model can be large.
+      const scale = Math.max(10, ...hidden.flat().map(Math.abs)) / 10
+      expect(worstDifference(states, goldenStates)).toBeLessThan(TOLERANCE * scale)
     })
   })
 })

@@ -1,3 +1,4 @@
+import type * as Ort from 'onnxruntime-common'
 import type { InferenceSession, Tensor } from 'onnxruntime-common'
 import { writeOnnx } from '../../sdk/core/graph/onnx-writer.ts'
 import { embeddingRows } from '../../sdk/core/model/embedding-table.ts'
@@ -6,7 +7,7 @@ import { createReader, lowerBlock, lowerGraph } from '../../sdk/core/model/lower
 import type { TestModel } from './models.ts'
 
 /** The module of either package. */
-export type OrtModule = Pick<typeof import('onnxruntime-common'), 'InferenceSession' | 'Tensor'>
+export type OrtModule = Pick<typeof Ort, 'InferenceSession' | 'Tensor'>
 
 /** What both sides of the comparison do: new tokens at a position in, logits [S, V] out. */
 export type Decoder = {

@@ -12,7 +12,7 @@ export function referenceLogits(
   config: LlamaConfig,
   weights: Weights,
   ids: readonly number[],
-): Float64Array {
+): Float64Array<ArrayBuffer> {
   const { hiddenSize, layerCount } = config
   const table = weights('model.embed_tokens.weight')
   let states = ids.map((id) =>
@@ -37,7 +37,10 @@ export function referenceLogits(
   return multiply(head, last)
 }
 
-function multiply(matrix: ArrayLike<number>, vector: Float64Array): Float64Array {
+function multiply(
+  matrix: ArrayLike<number>,
+  vector: Float64Array<ArrayBuffer>,
+): Float64Array<ArrayBuffer> {
   const columns = vector.length
   return Float64Array.from({ length: matrix.length / columns }, (_, row) => {
     let total = 0
@@ -46,16 +49,23 @@ function multiply(matrix: ArrayLike<number>, vector: Float64Array): Float64Array
   })
 }
 
-function sum(a: Float64Array, b: Float64Array): Float64Array {
+function sum(
+  a: Float64Array<ArrayBuffer>,
+  b: Float64Array<ArrayBuffer>,
+): Float64Array<ArrayBuffer> {
   return a.map((value, i) => value + b[i]!)
 }
 
-function rmsNorm(state: Float64Array, weight: ArrayLike<number>, epsilon: number): Float64Array {
+function rmsNorm(
+  state: Float64Array<ArrayBuffer>,
+  weight: ArrayLike<number>,
+  epsilon: number,
+): Float64Array<ArrayBuffer> {
   const square = state.reduce((total, value) => total + value * value, 0) / state.length
   return state.map((value, i) => (value / Math.sqrt(square + epsilon)) * weight[i]!)
 }
 
-function mlp(part: Weights, normed: Float64Array): Float64Array {
+function mlp(part: Weights, normed: Float64Array<ArrayBuffer>): Float64Array<ArrayBuffer> {
   const gate = multiply(part('mlp.gate_proj'), normed)
   const up = multiply(part('mlp.up_proj'), normed)
   const inner = gate.map((value, i) => (value / (1 + Math.exp(-value))) * up[i]!)
@@ -65,8 +75,8 @@ function mlp(part: Weights, normed: Float64Array): Float64Array {
 function attention(
   config: LlamaConfig,
   part: Weights,
-  normed: readonly Float64Array[],
-): Float64Array[] {
+  normed: readonly Float64Array<ArrayBuffer>[],
+): Float64Array<ArrayBuffer>[] {
   const { headCount, kvHeadCount, headSize } = config
   const queries = normed.map((state, position) =>
     rotate(config, multiply(part('self_attn.q_proj'), state), position),
@@ -100,7 +110,11 @@ function attention(
 }
 
 /** Turns the pair (i, i + headSize / 2) of every head by position × frequency. */
-function rotate(config: LlamaConfig, vector: Float64Array, position: number): Float64Array {
+function rotate(
+  config: LlamaConfig,
+  vector: Float64Array<ArrayBuffer>,
+  position: number,
+): Float64Array<ArrayBuffer> {
   const { headSize } = config
   const half = headSize / 2
   return vector.map((value, i) => {

@@ -36,8 +36,8 @@ export function findBorders(graph: Graph): string[] {
   const attention = findAttention(graph)
   const nodes = unfuseNorms(graph.nodes, () => true)
   const candidates = articulations(nodes)
-  const indexOf = new Map(nodes.map((node, index) => [node.name + node.outputs[0], index]))
-  const anchors = attention.map(({ node }) => indexOf.get(node.name + node.outputs[0]) ?? -1)
+  // Unfusing leaves attention nodes as they are.
+  const anchors = attention.map(({ node }) => nodes.indexOf(node))
 
   const borders = attention.map(({ layer }, i) => {
     const from = i === 0 ? -1 : (anchors[i - 1] ?? -1)

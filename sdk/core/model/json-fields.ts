@@ -16,6 +16,10 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+function isList(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value)
+}
+
 /** @throws CrowdError model-invalid where `json` is no object, and from each reader for a wrong field */
 export function jsonFields(json: unknown, file: string): JsonFields {
   if (!isRecord(json)) throw new CrowdError('model-invalid', `${file} is not a JSON object.`)
@@ -53,7 +57,7 @@ export function jsonFields(json: unknown, file: string): JsonFields {
     },
     array: (field) => {
       const got = value(field)
-      if (!Array.isArray(got)) throw wrong(field, 'a list')
+      if (!isList(got)) throw wrong(field, 'a list')
       return got
     },
     object: (field) => {

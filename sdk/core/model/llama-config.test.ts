@@ -15,7 +15,7 @@ function refusal(changes: Record<string, unknown>): string {
 
 describe('config.json', () => {
   it('gives sizes, with the defaults of the format', () => {
-    const { num_key_value_heads: _, head_dim: __, ...rest } = TINY_CONFIG
+    const rest = { ...TINY_CONFIG, num_key_value_heads: undefined, head_dim: null }
     expect(parseLlamaConfig(rest)).toMatchObject({
       hiddenSize: 64,
       headCount: 4,
@@ -53,8 +53,11 @@ describe('config.json', () => {
   })
 
   it('reads the rotary base where newer files keep it', () => {
-    const { rope_theta: _, ...rest } = TINY_CONFIG
-    const config = { ...rest, rope_parameters: { rope_type: 'default', rope_theta: 500_000 } }
+    const config = {
+      ...TINY_CONFIG,
+      rope_theta: 7,
+      rope_parameters: { rope_type: 'default', rope_theta: 500_000 },
+    }
     expect(parseLlamaConfig(config).rope).toEqual({ theta: 500_000, scaling: { kind: 'none' } })
   })
 

@@ -100,7 +100,7 @@ describe('embedding rows', () => {
     })
     if (dtype !== 'q4') return
     const packed = data.subarray(table.offset, table.offset + 96 * 32)
-    const scales = asFloats(data.subarray(table.scaleOffset!, table.scaleOffset! + 96 * 8))
+    const scales = asFloats(data.subarray(table.scaleOffset, table.scaleOffset! + 96 * 8))
     expect(rows.subarray(0, 64)).toEqual(dequantizeQ4(packed, scales, 96, 64).subarray(95 * 64))
   })
 

@@ -1,6 +1,6 @@
 import { CrowdError } from '../errors.ts'
 import type { Graph, GraphNode, Initializer, ValueInfo } from '../graph/graph.ts'
-import { pruned } from '../graph/graph.ts'
+import { producers, pruned } from '../graph/graph.ts'
 import { checkDialect, describeNode } from './dialect.ts'
 import { findAttention, findBorders } from './find-borders.ts'
 import { isSkipNorm, sumOf, unfuseNorms } from './unfuse-norms.ts'
@@ -156,22 +156,24 @@ function checkSelfContained(block: Graph, graph: Graph): void {
 
 /** The constants of the one lookup that makes the first hidden tensor. */
 function embeddingTable(graph: Graph, border: string): Initializer[] {
-  const makers = new Map(graph.nodes.flatMap((node) => node.outputs.map((name) => [name, node])))
-  let node = makers.get(border)
-  if (node?.op === 'Cast') node = makers.get(node.inputs[0] ?? '')
-  const names =
-    node?.op === 'Gather'
-      ? node.inputs.slice(0, 1)
-      : node?.op === 'GatherBlockQuantized'
-        ? [node.inputs[0] ?? '', node.inputs[2] ?? '']
-        : []
-  const table = names.map((name) => graph.initializers.find((entry) => entry.name === name))
-  const found = table.filter((entry) => entry !== undefined)
-  if (!node || node.inputs[1] !== 'input_ids' || found.length !== names.length || !found.length) {
-    const what = node ? describeNode(node) : border
-    throw new CrowdError('model-unsupported', `The embedding is not a plain lookup: ${what}.`)
-  }
-  return found
+  const makers = producers(graph.nodes)
+  const maker = makers.get(border)
+  const node = maker?.op === 'Cast' ? makers.get(maker.inputs[0] ?? '') : maker
+  const names = lookupConstants(node)
+  const table = names.flatMap(
+    (name) => graph.initializers.find((entry) => entry.name === name) ?? [],
+  )
+  if (names.length > 0 && table.length === names.length) return table
+  const what = node ? describeNode(node) : border
+  throw new CrowdError('model-unsupported', `The embedding is not a plain lookup: ${what}.`)
+}
+
+/** The constants that a lookup by token id reads; none where the node is something else. */
+function lookupConstants(node: GraphNode | undefined): string[] {
+  const [table = '', ids, scales = '', zeroPoints = ''] = node?.inputs ?? []
+  if (ids !== 'input_ids' || zeroPoints !== '') return []
+  if (node?.op === 'Gather') return [table]
+  return node?.op === 'GatherBlockQuantized' ? [table, scales] : []
 }
 
 function hiddenWidth(table: readonly Initializer[]): number {

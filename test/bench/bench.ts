@@ -1,0 +1,118 @@
+import { GREEDY } from '../../sdk/core/sampling/params.ts'
+import { openChain, openModel } from '../../sdk/index.node.ts'
+import { openAsker } from '../support/asker.ts'
+import { startRing } from '../support/ring.ts'
+
+export type Lap = { readonly lapMs: number; readonly computeMs: number; readonly hopMs: number }
+
+export type RingRow = Lap & {
+  readonly stages: number
+  /** `tabs` in Chromium over WebRTC; `process`: all stages in one Node process. */
+  readonly kind: 'tabs' | 'process'
+  /** Speed against the unsplit model of the same kind in the same run: 1 = as fast. */
+  readonly ratio: number
+  /**
+   * The same with this ring's compute replaced by the unsplit one's: what splitting costs when each device has its own
+   * processor instead of sharing this machine's.
+   */
+  readonly ratioOwnCompute: number
+}
+
+export type BenchOptions = {
+  readonly model: string
+  readonly dataDir: string
+  readonly stages: readonly number[]
+  readonly tokens: number
+  readonly rounds: number
+}
+
+const PROMPT = 'What is a ring of tabs?'
+
+/** Rings of tabs and chains in one process, each against the unsplit model of its kind. */
+export async function bench(
+  options: BenchOptions,
+  say: (line: string) => void,
+): Promise<RingRow[]> {
+  const rows: RingRow[] = []
+  for (const kind of ['tabs', 'process'] as const) {
+    let unsplit: Lap | null = null
+    for (const stages of options.stages) {
+      say(`${kind}, ${stages} ${stages === 1 ? 'stage' : 'stages'}`)
+      const laps =
+        kind === 'tabs' ? await tabLaps(options, stages) : await processLaps(options, stages)
+      const lap = fastest(laps)
+      unsplit ??= lap
+      rows.push({
+        stages,
+        kind,
+        ...lap,
+        ratio: unsplit.lapMs / lap.lapMs,
+        ratioOwnCompute: unsplit.lapMs / (lap.lapMs - lap.computeMs + unsplit.computeMs),
+      })
+    }
+  }
+  return rows
+}
+
+/** The least disturbed of the rounds: this machine has other things to do. */
+function fastest(laps: readonly Lap[]): Lap {
+  const [first] = [...laps].sort((a, b) => a.lapMs - b.lapMs)
+  if (first === undefined) throw new Error('no lap was measured')
+  return first
+}
+
+async function tabLaps(options: BenchOptions, stages: number): Promise<Lap[]> {
+  const ring = await startRing({
+    model: options.model,
+    dataDir: options.dataDir,
+    tabs: stages,
+    provider: 'wasm',
+    pledgeMb: 1_024,
+  })
+  try {
+    await ring.complete()
+    const { tokenizer } = await openModel(options.model, options.dataDir)
+    const { started } = ring
+    const asker = await openAsker({
+      url: new URL(started.urls.join).origin,
+      secret: started.secret,
+      manifest: started.model.manifest,
+      tokenizer,
+    })
+    const laps: Lap[] = []
+    for (let round = 0; round < options.rounds; round += 1) {
+      for await (const event of asker.client.generate({
+        prompt: PROMPT,
+        maxTokens: options.tokens,
+      })) {
+        if (event.kind === 'end' && event.timings !== null) laps.push(event.timings)
+      }
+    }
+    asker.close()
+    return laps
+  } finally {
+    await ring.close()
+  }
+}
+
+async function processLaps(options: BenchOptions, stages: number): Promise<Lap[]> {
+  const model = await openModel(options.model, options.dataDir)
+  const chain = await openChain(model, stages)
+  const laps: Lap[] = []
+  for (let round = 0; round < options.rounds; round += 1) {
+    const answer = await chain.generate({
+      prompt: model.tokenizer.encode(PROMPT),
+      maxTokens: options.tokens,
+      sampling: GREEDY,
+    })
+    const lapMs = (answer.totalMs - answer.firstTokenMs) / Math.max(answer.ids.length - 1, 1)
+    const computeMs = answer.msPerStage.reduce((sum, ms) => sum + ms, 0)
+    laps.push({
+      lapMs,
+      computeMs,
+      hopMs: stages === 1 ? 0 : Math.max(0, lapMs - computeMs) / stages,
+    })
+  }
+  await chain.close()
+  return laps
+}

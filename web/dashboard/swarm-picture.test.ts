@@ -15,7 +15,10 @@ describe('the layer map', () => {
       ['attic', 'embedding and layers 1–3'],
       ['p2', 'layers 4–6 and head'],
     ])
-    expect(map.rows[0]?.cells).toEqual([...Array(4).fill('ready'), ...Array(4).fill('none')])
+    expect(map.rows[0]?.cells).toEqual([
+      ...Array<string>(4).fill('ready'),
+      ...Array<string>(4).fill('none'),
+    ])
   })
 
   test('counts a block as held only by devices that are ready', () => {

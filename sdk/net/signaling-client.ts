@@ -1,5 +1,4 @@
 import { io } from 'socket.io-client'
-import * as v from 'valibot'
 import { CrowdError, fromWire, type ErrorCode } from '../core/errors.ts'
 import type { PairId } from '../core/ids.ts'
 import {
@@ -10,8 +9,8 @@ import {
   RECONNECT_LAST_MS,
 } from '../core/limits.ts'
 import type { ClientMessage, ClientMessageOf } from '../protocol/client-to-server.ts'
-import { pairId } from '../protocol/fields.ts'
 import { parseServerMessage } from '../protocol/parse.ts'
+import { parseRelayed } from '../protocol/relayed.ts'
 import type { ServerMessage } from '../protocol/server-to-client.ts'
 import { FEATURES, PROTOCOL } from '../protocol/version.ts'
 import type { Signaling, SignalingState } from './signaling.ts'
@@ -142,15 +141,14 @@ export function createSignaling(deps: SignalingDeps): SignalingClient {
   }
 
   function receiveRelayed(pair: unknown, message: unknown): void {
-    const parsedPair = v.safeParse(pairId, pair)
-    const bytes = asBytes(message)
-    if (!parsedPair.success || bytes === null || bytes.length > CHUNK_BYTES) {
+    const relayed = parseRelayed(pair, message)
+    if (relayed === null) {
       ignoredCount += 1
       log('ignored: a relayed message without its shape')
       return
     }
     if (state.kind !== 'open') return
-    for (const handler of relayHandlers) handler(parsedPair.output, bytes)
+    for (const handler of relayHandlers) handler(relayed.pair, relayed.bytes)
   }
 
   socket.on('connect', greet)
@@ -210,13 +208,4 @@ function checkSize(message: ClientMessage): void {
       `message of kind "${message.kind}" has ${bytes} bytes, the limit is ${CONTROL_MESSAGE_MAX_BYTES}`,
     )
   }
-}
-
-/** Binary comes as ArrayBuffer in a page and as Buffer in Node. */
-function asBytes(message: unknown): Uint8Array | null {
-  if (message instanceof ArrayBuffer) return new Uint8Array(message)
-  if (message instanceof Uint8Array) {
-    return new Uint8Array(message.buffer, message.byteOffset, message.byteLength)
-  }
-  return null
 }

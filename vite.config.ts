@@ -19,6 +19,7 @@ const ortConditions = ['onnxruntime-web-use-extern-wasm', ...defaultClientCondit
 
 export default defineConfig({
   root: 'web',
+  cacheDir: '../node_modules/.vite',
   publicDir: false,
   plugins: [svelte({ configFile: false })],
   resolve: { conditions: ortConditions },
@@ -58,7 +59,7 @@ export default defineConfig({
         extends: true,
         root: here,
         optimizeDeps: {
-          include: ['simple-peer/simplepeer.min.js', 'idb-keyval', 'socket.io-client'],
+          include: ['simple-peer/simplepeer.min.js', 'idb-keyval', 'socket.io-client', 'qrcode'],
         },
         server: { headers: isolation },
         test: {

@@ -34,7 +34,11 @@ export async function runCli(
     if (!(thrown instanceof CommanderError)) throw thrown
     // Help and version were printed; everything else is a mistake in the command line.
     if (thrown.exitCode === 0) return 0
-    throw new CrowdError('bad-option', thrown.message.replace(/^error: /, ''), { cause: thrown })
+    throw new CrowdError(
+      'bad-option',
+      thrown.message.replace(/^error: /, '').replaceAll('\n', ' '),
+      { cause: thrown },
+    )
   }
 }
 

@@ -93,7 +93,10 @@ function addModelRoutes(app: Express, model: HostedModel): void {
     next()
   })
   app.get('/models/:id/manifest.json', (request, response, next) => {
-    if (request.params.id !== manifest.id) return next()
+    if (request.params.id !== manifest.id) {
+      next()
+      return
+    }
     // The model behind a name can be built anew, so the manifest is asked for again each time.
     response.set('Cache-Control', 'no-cache')
     response.type('application/json')
@@ -101,7 +104,10 @@ function addModelRoutes(app: Express, model: HostedModel): void {
   })
   app.get('/models/:id/pieces/:hash', (request, response, next) => {
     const { id, hash } = request.params
-    if (id !== manifest.id || !known.has(hash)) return next()
+    if (id !== manifest.id || !known.has(hash)) {
+      next()
+      return
+    }
     response.set('Cache-Control', `public, max-age=${YEAR_SECONDS}, immutable, no-transform`)
     response.set('ETag', `"${hash}"`)
     response.type('application/octet-stream')

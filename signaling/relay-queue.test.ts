@@ -21,7 +21,7 @@ function queue() {
   return { relay, forwarded, state }
 }
 
-test('what is over the share waits, in order, and nothing is dropped', () => {
+test('RL6 what is over the share waits, in order, and nothing is dropped', () => {
   const { relay, forwarded, state } = queue()
   const chunks = RELAY_BYTES_PER_SECOND / CHUNK_BYTES + 10
   for (let index = 0; index < chunks; index++)
@@ -39,7 +39,7 @@ test('what is over the share waits, in order, and nothing is dropped', () => {
   expect(state.overflows).toBe(0)
 })
 
-test('a peer that ignores its credits overflows', () => {
+test('RL6 a peer that ignores its credits overflows', () => {
   const { relay, state } = queue()
   const chunks = (RELAY_BYTES_PER_SECOND + RELAY_QUEUE_BYTES) / CHUNK_BYTES
   for (let index = 0; index <= chunks; index++) relay.push(pair, new Uint8Array(CHUNK_BYTES))

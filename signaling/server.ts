@@ -163,20 +163,15 @@ function listen(server: HttpServer | HttpsServer, config: Config): Promise<void>
 }
 
 function listenError(cause: NodeJS.ErrnoException, config: Config): CrowdError {
-  const where = `port ${config.port}`
-  switch (cause.code) {
-    case 'EADDRINUSE':
-      return new CrowdError('port-taken', `${where} is used by another program`, { cause })
-    case 'EACCES':
-      return new CrowdError('port-taken', `${where} may not be used without more rights`, { cause })
-    case 'EADDRNOTAVAIL':
-    case 'ENOTFOUND':
-      return new CrowdError('bad-option', `--host: ${config.host} is no address of this machine`, {
-        cause,
-      })
-    default:
-      return toCrowdError(cause)
-  }
+  const make = (code: 'port-taken' | 'bad-option', message: string): CrowdError =>
+    new CrowdError(code, message, { cause })
+  if (cause.code === 'EADDRINUSE')
+    return make('port-taken', `port ${config.port} is used by another program`)
+  if (cause.code === 'EACCES')
+    return make('port-taken', `port ${config.port} may not be used without more rights`)
+  if (cause.code === 'EADDRNOTAVAIL' || cause.code === 'ENOTFOUND')
+    return make('bad-option', `--host: ${config.host} is no address of this machine`)
+  return toCrowdError(cause)
 }
 
 function portOf(server: HttpServer | HttpsServer): number {

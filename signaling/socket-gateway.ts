@@ -175,8 +175,9 @@ function refuse(socket: PeerSocket, error: CrowdError): void {
 }
 
 function connectionOf(socket: PeerSocket): PeerConnection {
-  /** Private in the typings; there is no other way to see how far a receiver is behind. */
-  const unsent = (): number => socket.conn['writeBuffer'].length
+  // Private in the typings; there is no other way to see how far a receiver is behind.
+  const conn = socket.conn as unknown as { readonly writeBuffer: readonly unknown[] }
+  const unsent = (): number => conn.writeBuffer.length
   const keepsUp = (): boolean => {
     if (unsent() < UNSENT_MAX) return true
     socket.disconnect(true)

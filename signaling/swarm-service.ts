@@ -46,7 +46,7 @@ type Seat = { readonly entry: PeerEntry; readonly connection: PeerConnection }
 const DECIDE_ROUNDS = 10_000
 
 /** Not a lost connection: the older one must not come back and push the newer out in turn. */
-const REPLACED = new CrowdError('bad-request', 'this device connected again, in another tab')
+const REPLACED = new CrowdError('replaced', 'this device connected again, in another tab')
 
 /** Holds the state, feeds it with what happens and carries out what is decided. */
 export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
@@ -114,24 +114,30 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
       throw new CrowdError('bad-message', `${message.kind} is not for the role ${role}`)
     switch (message.kind) {
       case 'signal':
-        return forward(peer, message)
+        forward(peer, message)
+        return
       case 'ask':
-        return ask(peer, message)
+        ask(peer, message)
+        return
       case 'cancel':
-        return dispatch(...cancelEvents(state, peer, message))
+        dispatch(...cancelEvents(state, peer, message))
+        return
       case 'session-ready':
       case 'session-token':
       case 'session-end':
       case 'session-timings':
       case 'session-failed':
-        return dispatch(...stageEvents(state, peer, message))
+        dispatch(...stageEvents(state, peer, message))
+        return
       case 'leave':
-        return depart(seat)
+        depart(seat)
+        return
       case 'pledge':
       case 'stage-state':
       case 'stage-stats':
       case 'link-state':
-        return dispatch(workerEvent(peer, message))
+        dispatch(workerEvent(peer, message))
+        return
       case 'hello':
         throw new CrowdError('bad-message', 'hello was said already')
     }

@@ -41,23 +41,28 @@ export function swarmSnapshotOf(state: SwarmState): SwarmSnapshot {
 }
 
 function peerView(peer: PeerState): PeerView {
-  const range = peer.assignment?.range ?? null
+  const { peer: id, name, role, pledge, assignment, stepMs, tokens } = peer
   return {
-    peer: peer.peer,
-    name: peer.name,
-    role: peer.role,
+    peer: id,
+    name,
+    role,
     state: peerPhase(peer),
-    range: range === null ? null : { ...range },
-    provider: peer.pledge?.provider ?? null,
-    pledgeBytes: peer.pledge?.memoryBytes ?? 0,
-    doneBytes: peer.assignment?.doneBytes ?? 0,
-    totalBytes: peer.assignment?.totalBytes ?? 0,
-    fetchedBytes: peer.assignment?.fetchedBytes ?? 0,
-    stepMs: peer.stepMs,
-    tokens: peer.tokens,
-    hidden: peer.pledge?.hidden ?? false,
+    ...heldView(assignment),
+    provider: pledge === null ? null : pledge.provider,
+    pledgeBytes: pledge === null ? 0 : pledge.memoryBytes,
+    hidden: pledge !== null && pledge.hidden,
+    stepMs,
+    tokens,
     note: noteOf(peer).slice(0, 600),
   }
+}
+
+function heldView(
+  assignment: PeerState['assignment'],
+): Pick<PeerView, 'range' | 'doneBytes' | 'totalBytes' | 'fetchedBytes'> {
+  if (assignment === null) return { range: null, doneBytes: 0, totalBytes: 0, fetchedBytes: 0 }
+  const { range, doneBytes, totalBytes, fetchedBytes } = assignment
+  return { range: range === null ? null : { ...range }, doneBytes, totalBytes, fetchedBytes }
 }
 
 function peerPhase(peer: PeerState): PeerView['state'] {

@@ -9,6 +9,7 @@ export const ERROR_CODES = {
     'A peer sent a malformed frame and was cut off. Nothing to do: another route is used.',
   'protocol-mismatch': 'This page and the host speak different protocol versions. Reload the page.',
   'wrong-secret': 'The invite link is not valid for this pool. Ask its host for a new one.',
+  replaced: 'This device is open in another tab. Close one of the two.',
   'pool-full': 'The pool holds as many devices as its host allows. Try again later.',
   'too-many-requests': 'Wait a moment and try again.',
   'ring-incomplete': 'Some layers have no device. Open the join link on one more device.',

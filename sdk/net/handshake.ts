@@ -1,6 +1,6 @@
 import { CrowdError } from '../core/errors.ts'
 import { HANDSHAKE_REPEAT_MS } from '../core/limits.ts'
-import { WIRE_VERSION } from '../core/wire/frame.ts'
+import { WIRE_VERSION } from '../core/wire/frame-layout.ts'
 import { helloFor, writeLinkMessage, type LinkMessage } from '../core/wire/link-message.ts'
 import type { Lane } from './channel.ts'
 import type { Timers } from './timers.ts'

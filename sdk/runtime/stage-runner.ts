@@ -51,18 +51,24 @@ export type StageOutput = {
  */
 export interface StageRunner {
   /**
-   * Chooses a provider by running a self-test. Called once, first.
+   * Chooses a provider by running a self-test. Called first; and again after the device was lost or its
+   * thread was killed, when every other call fails with stage-failed: setStage then wants all blocks anew.
    * @throws CrowdError provider-unavailable, self-test-failed, timeout
    */
   start(): Promise<RunnerReport>
   /**
    * Prepares for a range; blocks of the former range that are not in the new one are freed, the ones in
-   * both are kept. Returns the blocks whose bytes are wanted.
+   * both are kept. Another range or model ends all sessions. Returns the blocks whose bytes are wanted.
    */
   setStage(manifest: Manifest, range: BlockRange): Promise<number[]>
   /** Loads one wanted block. @throws CrowdError out-of-memory, model-invalid, model-unsupported */
   loadBlock(block: number, bytes: BlockBytes): Promise<void>
-  /** @throws CrowdError stage-failed, non-finite, prompt-too-long (position outside the context), timeout */
+  /**
+   * After a failure the session holds what is before the step's position.
+   * @throws CrowdError bad-frame (what came in doesn't fit this stage), prompt-too-long (beyond the
+   * context), non-finite, stage-failed (also a position beyond what is cached), too-many-requests (no place
+   * for one more session), out-of-memory, timeout
+   */
   run(step: StageStep): Promise<StageOutput>
   /** Frees the caches of a session; unknown sessions are fine. */
   release(session: SessionId): Promise<void>

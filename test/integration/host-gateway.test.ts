@@ -112,7 +112,7 @@ describe('the gateway over real sockets', () => {
     return { a, b, pair: open?.kind === 'pair-open' ? open.pair : '' }
   }
 
-  test('a right hello is welcomed with the model and where its manifest lies', async () => {
+  test('SG1 a right hello is welcomed with the model and where its manifest lies', async () => {
     const end = await joined('peer-a')
     expect(end.messages[0]).toMatchObject({
       kind: 'welcome',
@@ -123,7 +123,7 @@ describe('the gateway over real sockets', () => {
     await expect.poll(() => kinds(end), POLL).toContain('swarm')
   })
 
-  test('a wrong secret is refused for every role, and so is none', async () => {
+  test('SG2 PO1 a wrong secret is refused for every role, and so is none', async () => {
     for (const over of [
       { secret: 'wrong' },
       { secret: '', role: 'asker' },
@@ -136,13 +136,20 @@ describe('the gateway over real sockets', () => {
     expect(host.host.service().snapshot().peers).toEqual([])
   })
 
-  test('an old protocol number is told to reload, whatever else its hello looks like', async () => {
+  test('PO2 an open pool lets in whoever comes, with any secret or none', async () => {
+    await host.close()
+    host = await startTestHost({ public: true })
+    await joined('peer-a', { secret: '' })
+    await joined('peer-b', { secret: 'of another pool', role: 'asker' })
+  })
+
+  test('SG3 an old protocol number is told to reload, whatever else its hello looks like', async () => {
     const end = await connect()
     end.socket.emit('message', { kind: 'hello', protocol: PROTOCOL + 1 })
     expect(await refusal(end)).toBe('protocol-mismatch')
   })
 
-  test('anything before the hello closes the socket', async () => {
+  test('SG1 anything before the hello closes the socket', async () => {
     for (const first of [{ kind: 'leave' }, { kind: 'nonsense' }, 7, null]) {
       const end = await connect()
       end.socket.emit('message', first)
@@ -153,7 +160,7 @@ describe('the gateway over real sockets', () => {
     expect(await refusal(end)).toBe('bad-message')
   })
 
-  test('the same device with its token takes over; the older socket is closed', async () => {
+  test('SG15 the same device with its token takes over; the older socket is closed', async () => {
     const old = await joined('peer-a')
     const fresh = await joined('peer-a')
     await expect.poll(() => old.closed, POLL).not.toBeNull()
@@ -162,7 +169,7 @@ describe('the gateway over real sockets', () => {
     expect(host.host.service().snapshot().peers).toHaveLength(1)
   })
 
-  test('another token for a known device is refused, also after the device left', async () => {
+  test('SG14 another token for a known device is refused, also after the device left', async () => {
     const owner = await joined('peer-a')
     const thief = await connect()
     thief.socket.emit('message', hello({ token: 'stolen' }))
@@ -175,7 +182,7 @@ describe('the gateway over real sockets', () => {
     expect(await refusal(again)).toBe('bad-request')
   })
 
-  test('a bad message is answered, and the socket closes when they go on', async () => {
+  test('SG6 SG16 a bad message is answered, and the socket closes when they go on', async () => {
     const end = await joined('peer-a')
     end.socket.emit('message', { kind: 'stage-stats', steps: -1 })
     await expect.poll(() => kinds(end), POLL).toContain('refused')
@@ -184,7 +191,7 @@ describe('the gateway over real sockets', () => {
     expect(await refusal(end)).toBe('bad-message')
   })
 
-  test('a control message over the limit closes the socket', async () => {
+  test('SG8 a control message over the limit closes the socket', async () => {
     const end = await joined('peer-a')
     end.socket.emit('message', {
       kind: 'signal',
@@ -195,13 +202,13 @@ describe('the gateway over real sockets', () => {
     expect(await refusal(end)).toBe('bad-message')
   })
 
-  test('a message over the socket’s own limit closes it before it is read', async () => {
+  test('SG8 a message over the socket’s own limit closes it before it is read', async () => {
     const end = await joined('peer-a')
     end.socket.emit('message', 'x'.repeat(SOCKET_MESSAGE_MAX_BYTES + 1))
     await expect.poll(() => end.closed, POLL).not.toBeNull()
   })
 
-  test('a flood is cut off and nobody else notices', async () => {
+  test('SG16 a flood is cut off and nobody else notices', async () => {
     const other = await joined('peer-b')
     const end = await joined('peer-a')
     const signal = { kind: 'signal', pair: 'no-pair', attempt: 1, data: null }
@@ -210,7 +217,7 @@ describe('the gateway over real sockets', () => {
     expect(other.closed).toBeNull()
   })
 
-  test('the sender is who said hello, whatever a message claims', async () => {
+  test('SG12 SG14 the sender is who said hello, whatever a message claims', async () => {
     const a = await joined('peer-a')
     await joined('peer-b')
     a.socket.emit('message', {
@@ -234,7 +241,7 @@ describe('the gateway over real sockets', () => {
     ])
   })
 
-  test('relayed bytes reach the other end only, unchanged, and are counted', async () => {
+  test('RL5 relayed bytes reach the other end only, unchanged, and are counted', async () => {
     const { a, b, pair } = await linkedPair()
     const stranger = await joined('peer-c')
     stranger.socket.emit('relay', pair, Buffer.from([6, 6, 6]))
@@ -245,7 +252,7 @@ describe('the gateway over real sockets', () => {
     expect(host.host.service().snapshot().relayedBytes).toBe(3)
   })
 
-  test('a relay message that is too large or no bytes is refused', async () => {
+  test('SG8 a relay message that is too large or no bytes is refused', async () => {
     const { a, b, pair } = await linkedPair()
     a.socket.emit('relay', pair, Buffer.alloc(64 * 1024 + 1))
     a.socket.emit('relay', pair, 'text')

@@ -10,7 +10,8 @@ import { readBlock } from '../../sdk/import/model-store.node.ts'
 import { openSafetensors } from '../../sdk/import/safetensors-source.node.ts'
 import { greedy, openChain, openWhole, worstDifference } from '../support/chained-blocks.ts'
 import { createTestModel, type TestModel } from '../support/models.ts'
-import { openStageChain, testBackend } from '../support/stage-chain.ts'
+import { testBackend } from '../support/node-backends.ts'
+import { openStageChain } from '../support/stage-chain.ts'
 
 /** Made by PyTorch's LlamaForCausalLM: an implementation that isn't ours. */
 type Golden = {

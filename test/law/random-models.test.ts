@@ -3,7 +3,7 @@ import type { WeightDtype } from '../../sdk/core/model/manifest.ts'
 import { greedy, openChain, openWhole, worstDifference } from '../support/chained-blocks.ts'
 import { createRandomModel, randomTensors } from '../support/models.ts'
 import { referenceLogits } from '../support/reference-decoder.ts'
-import { testBackend } from '../support/stage-chain.ts'
+import { testBackend } from '../support/node-backends.ts'
 
 const PROMPT = [5, 17, 3, 88, 41, 9, 60, 2, 33, 71, 12]
 const RUN = { count: 6, chunk: 4, vocabSize: 96 }

@@ -1,7 +1,7 @@
 import { GREEDY } from '../../sdk/core/sampling/params.ts'
 import type { PairId, PeerId, RequestId } from '../../sdk/core/ids.ts'
 import type { Manifest } from '../../sdk/core/model/manifest.ts'
-import type { ClientMessage } from '../../sdk/protocol/client-to-server.ts'
+import type { ClientMessage, ClientMessageOf } from '../../sdk/protocol/client-to-server.ts'
 import { parseServerMessage } from '../../sdk/protocol/parse.ts'
 import type { ServerMessage, ServerMessageOf } from '../../sdk/protocol/server-to-client.ts'
 import type { PeerConnection, PeerHandle } from '../../signaling/peer-connection.ts'
@@ -27,7 +27,7 @@ export type FakeSwarm = {
   join(name: string, role?: 'worker' | 'asker' | 'watcher'): FakePeer
   /** A worker that pledged and does whatever it is told at once, links included. */
   worker(name: string, memoryBytes?: number): FakePeer
-  ask(asker: FakePeer, request: string, over?: Partial<ClientMessage & { kind: 'ask' }>): void
+  ask(asker: FakePeer, request: string, over?: Partial<ClientMessageOf<'ask'>>): void
 }
 
 /** The service with peers that live in this process and a clock that only tests move. */
@@ -122,7 +122,7 @@ export function fakeSwarm(model: Manifest, minStages: number): FakeSwarm {
         stopIds: [],
         sampling: { ...GREEDY, logitBias: [] },
         ...over,
-      } as ClientMessage)
+      })
       settle()
     },
   }
@@ -154,4 +154,20 @@ function obey(peer: FakePeer, message: ServerMessage): void {
     })
   if (message.kind === 'session-open')
     peer.say({ kind: 'session-ready', session: message.session, epoch: message.epoch })
+}
+
+/** A complete ring of workers `w0`, `w1`, … and somebody who asks. */
+export function fakeRing(
+  model: Manifest,
+  stages: number,
+): { swarm: FakeSwarm; workers: FakePeer[]; asker: FakePeer } {
+  const swarm = fakeSwarm(model, stages)
+  const workers = Array.from({ length: stages }, (_, index) => swarm.worker(`w${index}`))
+  return { swarm, workers, asker: swarm.join('asker', 'asker') }
+}
+
+export function at<T>(list: readonly T[], index: number): T {
+  const item = list[index]
+  if (item === undefined) throw new Error(`nothing at ${index}`)
+  return item
 }

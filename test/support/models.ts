@@ -4,6 +4,7 @@ import { parseLlamaConfig, type LlamaConfig } from '../../sdk/core/model/llama-c
 import { blockData } from '../../sdk/core/model/make-weight.ts'
 import type { WeightDtype } from '../../sdk/core/model/manifest.ts'
 import { planModel, planWholeModel, type BlockPlan } from '../../sdk/core/model/plan-model.ts'
+import { parseSafetensors, safetensorsHeaderBytes } from '../../sdk/core/model/safetensors.ts'
 import type { SourceTensor, TensorSource } from '../../sdk/core/model/tensor-source.ts'
 import { bytesPerElement, elementCount } from '../../sdk/core/tensor/dtype.ts'
 import { floatsToBfloats, floatsToHalves } from '../../sdk/core/tensor/float16.ts'
@@ -140,6 +141,19 @@ export function writeSafetensors(
     at += bytes.length
   }
   return file
+}
+
+/** Weights of a safetensors file in memory. */
+export function fileSource(file: Uint8Array<ArrayBuffer>): TensorSource {
+  const headerBytes = safetensorsHeaderBytes(file, file.length, 'weights')
+  const tensors = parseSafetensors(file.subarray(8, 8 + headerBytes), file.length, 'weights')
+  return {
+    find: (name) => tensors.get(name),
+    read: (name, offset, length) => {
+      const from = (tensors.get(name)?.offset ?? 0) + offset
+      return Promise.resolve(file.slice(from, from + length))
+    },
+  }
 }
 
 /** A model cut into blocks, and the same model whole, from one source of weights. */

@@ -1,5 +1,3 @@
-import * as cpu from 'onnxruntime-node'
-import * as wasm from 'onnxruntime-web'
 import type { SessionId } from '../../sdk/core/ids.ts'
 import type { BlockRange } from '../../sdk/core/model/block-range.ts'
 import type { Manifest } from '../../sdk/core/model/manifest.ts'
@@ -8,23 +6,6 @@ import type { OrtBackend } from '../../sdk/runtime/ort-backend.ts'
 import { createOrtQueue } from '../../sdk/runtime/ort-queue.ts'
 import { createStageEngine } from '../../sdk/runtime/stage-engine.ts'
 import type { BlockBytes } from '../../sdk/runtime/stage-runner.ts'
-
-/** The providers that every machine has, one thread each: these tests share their cores. */
-export function testBackend(provider: 'cpu' | 'wasm'): OrtBackend {
-  wasm.env.wasm.numThreads = 1
-  return {
-    ort: provider === 'cpu' ? cpu : wasm,
-    report: { provider, threads: 1, notes: [] },
-    sessionOptions: {
-      executionProviders: [provider],
-      intraOpNumThreads: 1,
-      logSeverityLevel: 3,
-    },
-    device: null,
-    failure: () => null,
-    close: () => undefined,
-  }
-}
 
 /** Real stages in one process, one per range, that pass f32 hidden states. */
 export type StageChain = {

@@ -20,14 +20,16 @@ export function createPlanContext(model: PlanModel, minStages: number): PlanCont
   const stages = Math.max(1, Math.min(minStages, model.layerCount))
   const pieces = model.blocks.map((block) => blockPieces(block))
   const perDevice = new Map<PlanDevice, number[]>()
-  const blocksCached = (device: PlanDevice): number[] => {
+  const cachedSums = (device: PlanDevice): number[] => {
     const known = perDevice.get(device)
     if (known) return known
-    const held = pieces.map((list) =>
-      list.reduce((sum, piece) => sum + (device.cached.has(piece.sha256) ? piece.bytes : 0), 0),
-    )
-    perDevice.set(device, held)
-    return held
+    const sums = [0]
+    for (const [index, list] of pieces.entries()) {
+      const held = list.filter((piece) => device.cached.has(piece.sha256))
+      sums.push(held.reduce((sum, piece) => sum + piece.bytes, sums[index] ?? 0))
+    }
+    perDevice.set(device, sums)
+    return sums
   }
   return {
     model,
@@ -37,9 +39,8 @@ export function createPlanContext(model: PlanModel, minStages: number): PlanCont
     maxLayers: Math.ceil(model.layerCount / stages),
     cachedBytes(device, range) {
       if (device.cached.size === 0) return 0
-      return blocksCached(device)
-        .slice(range.start, range.end)
-        .reduce((sum, bytes) => sum + bytes, 0)
+      const sums = cachedSums(device)
+      return (sums[range.end] ?? 0) - (sums[range.start] ?? 0)
     },
   }
 }

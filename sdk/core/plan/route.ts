@@ -46,26 +46,33 @@ function cheapestFrom(
   first: RouteStage,
   input: { readonly ordered: readonly RouteStage[]; readonly hopMs: HopCost },
 ): Route | null {
-  const reached = new Map<RouteStage, Partial>([[first, { ms: first.stepMs, from: null }]])
-  const endingAt = new Map<number, RouteStage[]>([[first.range.end, [first]]])
-  for (const stage of input.ordered) {
-    if (stage.range.start === 0) continue
-    let best: Partial | null = null
-    for (const before of endingAt.get(stage.range.start) ?? []) {
-      const ms = (reached.get(before)?.ms ?? Infinity) + input.hopMs(before.peer, stage.peer)
-      if (best === null || ms < best.ms) best = { ms, from: before }
-    }
-    if (best === null) continue
-    reached.set(stage, { ms: best.ms + stage.stepMs, from: best.from })
-    endingAt.set(stage.range.end, [...(endingAt.get(stage.range.end) ?? []), stage])
-  }
+  const reached = reachable(first, input)
   let route: Route | null = null
-  for (const last of endingAt.get(blockCount) ?? []) {
-    const back = last === first ? 0 : input.hopMs(last.peer, first.peer)
-    const lapMs = (reached.get(last)?.ms ?? Infinity) + back
+  for (const [last, { ms }] of reached) {
+    if (last.range.end !== blockCount) continue
+    const lapMs = ms + (last === first ? 0 : input.hopMs(last.peer, first.peer))
     if (route === null || lapMs < route.lapMs) route = { stages: chainTo(last, reached), lapMs }
   }
   return route
+}
+
+function reachable(
+  first: RouteStage,
+  input: { readonly ordered: readonly RouteStage[]; readonly hopMs: HopCost },
+): ReadonlyMap<RouteStage, Partial> {
+  const reached = new Map<RouteStage, Partial>([[first, { ms: first.stepMs, from: null }]])
+  const byEnd = new Map<number, RouteStage[]>([[first.range.end, [first]]])
+  for (const stage of input.ordered) {
+    let best: Partial | null = null
+    for (const before of byEnd.get(stage.range.start) ?? []) {
+      const ms = (reached.get(before)?.ms ?? Infinity) + input.hopMs(before.peer, stage.peer)
+      if (best === null || ms < best.ms) best = { ms: ms, from: before }
+    }
+    if (best === null) continue
+    reached.set(stage, { ms: best.ms + stage.stepMs, from: best.from })
+    byEnd.set(stage.range.end, [...(byEnd.get(stage.range.end) ?? []), stage])
+  }
+  return reached
 }
 
 function chainTo(last: RouteStage, reached: ReadonlyMap<RouteStage, Partial>): RouteStage[] {

@@ -67,7 +67,7 @@ export function pairClosed(state: SwarmState, event: EventOf<'pair-closed'>): Sw
 
 const PATH_ORDER: readonly LinkPath[] = ['local', 'direct', 'turn', 'relay']
 
-/** Open once both ends say so; closed as soon as one does. The dearer of two reported paths is believed. */
+/** Open once both ends say so; closed as soon as one does. */
 export function linkReported(
   state: SwarmState,
   event: EventOf<'link-reported'>,
@@ -75,32 +75,31 @@ export function linkReported(
 ): SwarmState {
   return withPair(state, event.pair, (pair) => {
     const isEnd = pair.from === event.peer || pair.to === event.peer
-    if (!isEnd || event.attempt !== pair.attempt) return pair
-    if (event.state === 'closed') return closedBy(pair, now)
-    if (pair.state === 'closed') return pair
-    const openEnds = pair.openEnds.includes(event.peer)
-      ? pair.openEnds
-      : [...pair.openEnds, event.peer]
-    const path =
-      pair.openEnds.length === 0 || pair.path === null
-        ? event.path
-        : (PATH_ORDER[Math.max(PATH_ORDER.indexOf(pair.path), PATH_ORDER.indexOf(event.path))] ??
-          event.path)
-    const open = openEnds.length === 2
-    return {
-      ...pair,
-      openEnds,
-      path,
-      rttMs: event.rttMs ?? pair.rttMs,
-      state: open ? 'open' : 'opening',
-      since: open && pair.state !== 'open' ? now : pair.since,
-      failures: open ? 0 : pair.failures,
-    }
+    if (!isEnd || event.attempt !== pair.attempt || pair.state === 'closed') return pair
+    return event.state === 'closed' ? closedBy(pair, now) : openedBy(pair, event, now)
   })
 }
 
+function openedBy(pair: PairState, event: EventOf<'link-reported'>, now: number): PairState {
+  const openEnds = pair.openEnds.includes(event.peer)
+    ? pair.openEnds
+    : [...pair.openEnds, event.peer]
+  const told = {
+    ...pair,
+    openEnds,
+    path: dearer(pair.openEnds.length === 0 ? null : pair.path, event.path),
+    rttMs: event.rttMs ?? pair.rttMs,
+  }
+  if (openEnds.length < 2) return told
+  return { ...told, state: 'open', since: pair.state === 'open' ? pair.since : now, failures: 0 }
+}
+
+/** Where the ends report different paths the dearer one is believed. */
+function dearer(a: LinkPath | null, b: LinkPath): LinkPath {
+  return a !== null && PATH_ORDER.indexOf(a) > PATH_ORDER.indexOf(b) ? a : b
+}
+
 function closedBy(pair: PairState, now: number): PairState {
-  if (pair.state === 'closed') return pair
   return { ...pair, state: 'closed', openEnds: [], since: now, failures: pair.failures + 1 }
 }
 

@@ -31,22 +31,38 @@ export function peerJoined(
   now: number,
 ): SwarmState {
   const former = state.peers.get(event.peer)
-  const peer: PeerState = {
+  const { name, role } = event
+  const fresh: PeerState = {
     peer: event.peer,
-    name: event.name,
-    role: event.role,
+    name,
+    role,
     droppedAt: null,
     pledge: null,
-    assignment: former?.assignment ? unconfirmed(former.assignment) : null,
-    stepMs: former?.stepMs ?? null,
+    assignment: null,
+    stepMs: null,
     steps: 0,
-    tokens: former?.tokens ?? 0,
-    memoryLimit: former?.memoryLimit ?? null,
-    setAside: (former?.strikes ?? 0) >= STRIKES_MAX ? (former?.setAside ?? null) : null,
-    strikes: former?.strikes ?? 0,
+    tokens: 0,
+    memoryLimit: null,
+    setAside: null,
+    strikes: 0,
   }
+  const peer = former ? returned(former, fresh) : fresh
   const peers = new Map(state.peers).set(event.peer, peer)
   return replanned({ ...state, peers, pairs: pairsBroken(state, event.peer, now) })
+}
+
+function returned(former: PeerState, fresh: PeerState): PeerState {
+  const { stepMs, tokens, memoryLimit, strikes, assignment } = former
+  return {
+    ...fresh,
+    assignment: assignment === null ? null : unconfirmed(assignment),
+    stepMs,
+    tokens,
+    memoryLimit,
+    strikes,
+    // A reload is a new chance after a failed load, not after sessions broken again and again.
+    setAside: strikes >= STRIKES_MAX ? former.setAside : null,
+  }
 }
 
 /** The order is given again with a new number as soon as the device pledged. */

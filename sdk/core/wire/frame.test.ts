@@ -4,11 +4,10 @@ import { FRAME_MAX_BYTES, PROMPT_MAX_TOKENS } from '../limits.ts'
 import {
   decodeFrame,
   encodeFrame,
-  FRAME_HEADER_BYTES,
-  PROBE_MAX_BYTES,
   type ActivationFrame,
   type Frame,
 } from './frame.ts'
+import { FRAME_HEADER_BYTES, PROBE_MAX_BYTES } from './frame-layout.ts'
 
 // A number that a test chooses is a session without a parser.
 const head = { session: 0x11223344 as SessionId, epoch: 2, step: 3, position: 4, computeMicros: 5 }

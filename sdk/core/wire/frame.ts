@@ -2,23 +2,23 @@ import { CrowdError } from '../errors.ts'
 import type { SessionId } from '../ids.ts'
 import { FRAME_MAX_BYTES, PROMPT_MAX_TOKENS } from '../limits.ts'
 import { allFinite, frameChecksum } from './checksum.ts'
+import {
+  badFrame,
+  CHECKSUM_WORD,
+  checkShape,
+  dtypeOf,
+  FLAG_SAMPLE,
+  FRAME_HEADER_BYTES,
+  FRAME_MAGIC,
+  HEADER_WORDS,
+  KIND_CODES,
+  readKind,
+  WIRE_VERSION,
+  type FrameExpectation,
+  type FrameShape,
+} from './frame-layout.ts'
 
-/** The bytes of a frame: a fixed little-endian header, then the payload. The table is in PROTOCOL.md. */
-export const FRAME_MAGIC = 0x4943 // "CI"
-/** Raised whenever a byte of the data plane changes its meaning; link hellos carry it too. */
-export const WIRE_VERSION = 1
-export const FRAME_HEADER_BYTES = 48
-/** A probe measures a link; more than one chunk says nothing new. */
-export const PROBE_MAX_BYTES = 32 * 1024
-
-const KIND_CODES = { activation: 1, token: 2, cancel: 3, probe: 4 } as const
-/** f16 has its code reserved; it is refused until both ends agree on it at session open. */
-const DTYPE_CODES = { none: 0, f32: 1, f16: 2, u32: 3 } as const
-const FLAG_SAMPLE = 1
-const HEADER_WORDS = FRAME_HEADER_BYTES / 4
-const CHECKSUM_WORD = 9
-
-export type FrameKind = keyof typeof KIND_CODES
+export type { FrameExpectation } from './frame-layout.ts'
 
 /** What every frame tells. All numbers are unsigned 32-bit. */
 export type FrameHead = {
@@ -48,9 +48,6 @@ export type CancelFrame = FrameHead & { readonly kind: 'cancel' }
 /** Opaque bytes that measure a link. */
 export type ProbeFrame = FrameHead & { readonly kind: 'probe'; readonly data: Uint8Array }
 export type Frame = ActivationFrame | TokenFrame | CancelFrame | ProbeFrame
-
-/** What the receiving stage is able to take. */
-export type FrameExpectation = { readonly hiddenSize: number; readonly maxTokens: number }
 
 /**
  * Writes one frame. The payload is copied, so the caller may reuse its buffer at once.
@@ -90,16 +87,16 @@ export function encodeFrame(frame: Frame): Uint8Array<ArrayBuffer> {
  */
 export function decodeFrame(bytes: Uint8Array, expect?: FrameExpectation): Frame {
   if (bytes.length < FRAME_HEADER_BYTES) {
-    throw bad(`length ${bytes.length} is below the header's ${FRAME_HEADER_BYTES}`)
+    throw badFrame(`length ${bytes.length} is below the header's ${FRAME_HEADER_BYTES}`)
   }
-  if (bytes.length > FRAME_MAX_BYTES) throw bad(`length ${bytes.length} is above the limit`)
+  if (bytes.length > FRAME_MAX_BYTES) throw badFrame(`length ${bytes.length} is above the limit`)
   const header = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const kind = readKind(header)
   const payloadBytes = header.getUint32(32, true)
   if (payloadBytes !== bytes.length - FRAME_HEADER_BYTES) {
-    throw bad(`payload length ${payloadBytes} but ${bytes.length - FRAME_HEADER_BYTES} follow`)
+    throw badFrame(`payload length ${payloadBytes} but ${bytes.length - FRAME_HEADER_BYTES} follow`)
   }
-  const read: Read = {
+  const read: FrameShape = {
     kind,
     tokenCount: header.getUint32(20, true),
     dtype: header.getUint8(24),
@@ -108,7 +105,7 @@ export function decodeFrame(bytes: Uint8Array, expect?: FrameExpectation): Frame
     payloadBytes,
   }
   if (header.getUint16(26, true) !== 0 || header.getUint32(44, true) !== 0) {
-    throw bad('reserved bytes are not zero')
+    throw badFrame('reserved bytes are not zero')
   }
   checkShape(read, expect)
   const head: FrameHead = {
@@ -120,25 +117,16 @@ export function decodeFrame(bytes: Uint8Array, expect?: FrameExpectation): Frame
     computeMicros: header.getUint32(40, true),
   }
   if (head.position + read.tokenCount > PROMPT_MAX_TOKENS) {
-    throw bad(`position ${head.position} + ${read.tokenCount} tokens is beyond any context`)
+    throw badFrame(`position ${head.position} + ${read.tokenCount} tokens is beyond any context`)
   }
   const aligned = bytes.byteOffset % 4 === 0 ? bytes : bytes.slice()
   const words = new Uint32Array(aligned.buffer, aligned.byteOffset, aligned.length >> 2)
   if (frameChecksum(words, HEADER_WORDS, CHECKSUM_WORD) !== words[CHECKSUM_WORD])
-    throw bad('checksum')
+    throw badFrame('checksum')
   return build(head, read, aligned, words)
 }
 
-type Read = {
-  kind: FrameKind
-  tokenCount: number
-  dtype: number
-  flags: number
-  hiddenSize: number
-  payloadBytes: number
-}
-
-function build(head: FrameHead, read: Read, bytes: Uint8Array, words: Uint32Array): Frame {
+function build(head: FrameHead, read: FrameShape, bytes: Uint8Array, words: Uint32Array): Frame {
   const start = bytes.byteOffset + FRAME_HEADER_BYTES
   switch (read.kind) {
     case 'activation':
@@ -166,64 +154,6 @@ function build(head: FrameHead, read: Read, bytes: Uint8Array, words: Uint32Arra
   }
 }
 
-function readKind(header: DataView): FrameKind {
-  const magic = header.getUint16(0, true)
-  if (magic !== FRAME_MAGIC) throw bad(`magic 0x${magic.toString(16)}`)
-  const version = header.getUint8(2)
-  if (version !== WIRE_VERSION) throw bad(`version ${version}, this side speaks ${WIRE_VERSION}`)
-  const code = header.getUint8(3)
-  switch (code) {
-    case KIND_CODES.activation:
-      return 'activation'
-    case KIND_CODES.token:
-      return 'token'
-    case KIND_CODES.cancel:
-      return 'cancel'
-    case KIND_CODES.probe:
-      return 'probe'
-    default:
-      throw bad(`kind ${code}`)
-  }
-}
-
-function checkShape(read: Read, expect: FrameExpectation | undefined): void {
-  const dtype = dtypeOf(read.kind)
-  if (read.dtype !== dtype) throw bad(`dtype ${read.dtype} in a frame of kind ${read.kind}`)
-  const flags = read.kind === 'activation' ? FLAG_SAMPLE : 0
-  if ((read.flags & ~flags) !== 0) throw bad(`flags ${read.flags} in a frame of kind ${read.kind}`)
-  if (read.kind === 'activation') {
-    checkActivation(read, expect)
-    return
-  }
-  const tokenCount = read.kind === 'token' ? 1 : 0
-  if (read.tokenCount !== tokenCount) throw bad(`token count ${read.tokenCount}`)
-  if (read.hiddenSize !== 0) throw bad(`hidden size ${read.hiddenSize}`)
-  const right =
-    read.kind === 'probe'
-      ? read.payloadBytes <= PROBE_MAX_BYTES && read.payloadBytes % 4 === 0
-      : read.payloadBytes === 4 * tokenCount
-  if (!right) throw bad(`payload length ${read.payloadBytes} in a frame of kind ${read.kind}`)
-}
-
-function checkActivation(read: Read, expect: FrameExpectation | undefined): void {
-  if (read.tokenCount === 0 || read.hiddenSize === 0) {
-    throw bad(`token count ${read.tokenCount}, hidden size ${read.hiddenSize}`)
-  }
-  // Both are 32-bit, so the product is exact in a double only below 2^53; the comparison is safe either way.
-  if (read.tokenCount * read.hiddenSize * 4 !== read.payloadBytes) {
-    throw bad(
-      `payload length ${read.payloadBytes} isn't ${read.tokenCount} x ${read.hiddenSize} floats`,
-    )
-  }
-  if (expect === undefined) return
-  if (read.hiddenSize !== expect.hiddenSize) {
-    throw bad(`hidden size ${read.hiddenSize}, this stage takes ${expect.hiddenSize}`)
-  }
-  if (read.tokenCount > expect.maxTokens) {
-    throw bad(`token count ${read.tokenCount}, this stage takes ${expect.maxTokens} at once`)
-  }
-}
-
 type Shape = { dtype: number; tokenCount: number; hiddenSize: number; payloadBytes: number }
 
 function shapeOf(frame: Frame): Shape {
@@ -245,21 +175,16 @@ function shapeOf(frame: Frame): Shape {
   }
 }
 
-function dtypeOf(kind: FrameKind): number {
-  if (kind === 'activation') return DTYPE_CODES.f32
-  return kind === 'token' ? DTYPE_CODES.u32 : DTYPE_CODES.none
-}
-
 /** A frame that this side is about to send must pass the checks that the other side makes. */
 function checkHead(frame: Frame, shape: Shape): void {
   const { session, epoch, step, position, computeMicros } = frame
   for (const [name, value] of Object.entries({ session, epoch, step, position, computeMicros })) {
-    if (!isU32(value)) throw bad(`${name} ${value} isn't an unsigned 32-bit number`)
+    if (!isU32(value)) throw badFrame(`${name} ${value} isn't an unsigned 32-bit number`)
   }
-  if (frame.kind === 'token' && !isU32(frame.token)) throw bad(`token ${frame.token}`)
-  if (position + shape.tokenCount > PROMPT_MAX_TOKENS) throw bad(`position ${position}`)
+  if (frame.kind === 'token' && !isU32(frame.token)) throw badFrame(`token ${frame.token}`)
+  if (position + shape.tokenCount > PROMPT_MAX_TOKENS) throw badFrame(`position ${position}`)
   if (FRAME_HEADER_BYTES + shape.payloadBytes > FRAME_MAX_BYTES) {
-    throw bad(`payload length ${shape.payloadBytes} is above the limit`)
+    throw badFrame(`payload length ${shape.payloadBytes} is above the limit`)
   }
   checkShape({ kind: frame.kind, flags: 0, ...shape }, undefined)
 }
@@ -278,6 +203,3 @@ function isU32(value: number): boolean {
   return Number.isInteger(value) && value >= 0 && value <= 0xffff_ffff
 }
 
-function bad(what: string): CrowdError {
-  return new CrowdError('bad-frame', `bad frame: ${what}`)
-}

@@ -1,5 +1,5 @@
 import { CrowdError } from '../errors.ts'
-import { WIRE_VERSION } from './frame.ts'
+import { WIRE_VERSION } from './frame-layout.ts'
 
 /** First byte of every message on a link. */
 export const LINK_MESSAGE = {

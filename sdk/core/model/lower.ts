@@ -45,8 +45,8 @@ export function lowerBlock(
   }
 }
 
-/** The passes, in order. Whole graphs go through them too, so that comparisons compare like with like. */
-export function lowerGraph(graph: Graph, read: ReadConstant, provider: Provider): Graph {
+/** The passes, in order. */
+function lowerGraph(graph: Graph, read: ReadConstant, provider: Provider): Graph {
   const folded = foldConstants(graph, read)
   const expanded = expandQ4(folded, read, (node) => needsExpansion(node, provider))
   const isLayer = graph.outputs.some((output) => output.name === 'present.key')
@@ -61,7 +61,7 @@ function needsExpansion(node: GraphNode, provider: Provider): boolean {
 }
 
 /** Reads constants from the graph or from the block's data. */
-export function createReader(data: Uint8Array): ReadConstant {
+function createReader(data: Uint8Array): ReadConstant {
   return ({ data: place }) =>
     place.kind === 'inline' ? place.bytes : data.subarray(place.offset, place.offset + place.length)
 }

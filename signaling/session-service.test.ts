@@ -1,0 +1,234 @@
+import { describe, expect, test } from 'vitest'
+import type { RequestId } from '../sdk/core/ids.ts'
+import { SESSION_IDLE_MS, SESSION_OPEN_MS } from '../sdk/core/limits.ts'
+import { GREEDY } from '../sdk/core/sampling/params.ts'
+import { at, fakeRing, fakeSwarm, pledgeOf } from '../test/support/fake-swarm.ts'
+import { modelOf } from '../test/support/host-fixtures.ts'
+
+const model = modelOf()
+const sampled = (token: number) => ({ token, logprob: -0.5, top: [] })
+const ring = (stages = 3) => fakeRing(model, stages)
+
+describe('sessions', () => {
+  test('SE1 SE7 SE8 a question goes through the ring: open, ready, start, tokens, timings, end, close', () => {
+    const { swarm, workers, asker } = ring()
+    swarm.ask(asker, 'r1')
+    const [first, middle, last] = [at(workers, 0), at(workers, 1), at(workers, 2)]
+    expect(asker.last('ask-accepted')).toMatchObject({ request: 'r1', session: 7 })
+    expect(workers.map((worker) => worker.last('session-open').stage)).toEqual([0, 1, 2])
+    const open = last.last('session-open')
+    expect(open).toMatchObject({
+      promptLength: 3,
+      maxTokens: 4,
+      stopIds: [2],
+      history: [],
+      epoch: 1,
+    })
+    const pairs = workers.map((worker) => worker.last('session-open').nextPair)
+    expect(new Set(pairs).size).toBe(3)
+    expect(first.last('session-start').prompt).toEqual([5, 6, 7])
+    expect(middle.all('session-start')).toEqual([])
+
+    const head = { session: open.session, epoch: 1 }
+    last.say({ kind: 'session-token', ...head, position: 3, sampled: sampled(11) })
+    last.say({ kind: 'session-token', ...head, position: 4, sampled: sampled(2) })
+    const timings = {
+      promptTokens: 3,
+      tokens: 2,
+      firstTokenMs: 0,
+      lapMs: 9,
+      computeMs: 6,
+      hopMs: 1,
+      hops: 3,
+    }
+    last.say({ kind: 'session-timings', ...head, timings })
+    last.say({ kind: 'session-end', ...head, reason: 'stop' })
+    expect(asker.all('ask-token').map((token) => [token.position, token.sampled.token])).toEqual([
+      [3, 11],
+      [4, 2],
+    ])
+    expect(asker.last('ask-end')).toMatchObject({
+      reason: 'stop',
+      timings: { lapMs: 9, tokens: 2 },
+    })
+    for (const worker of workers) expect(worker.last('session-close')).toMatchObject(head)
+    expect(swarm.service.snapshot()).toMatchObject({
+      laps: 2,
+      requests: [{ state: 'done', tokens: 2 }],
+    })
+  })
+
+  test('the last stage gets the prompt only where its sampler needs it', () => {
+    const { swarm, workers, asker } = ring(2)
+    const sampling = { ...GREEDY, repetitionPenalty: 1.2, logitBias: [] }
+    swarm.ask(asker, 'r1', { sampling })
+    expect(at(workers, 1).last('session-open').history).toEqual([5, 6, 7])
+    expect(at(workers, 0).last('session-open').history).toEqual([])
+  })
+
+  test('a whole-model device serves alone, without a link', () => {
+    const { swarm, workers, asker } = ring(1)
+    swarm.ask(asker, 'r1')
+    expect(at(workers, 0).last('session-open')).toMatchObject({ nextPair: null, stage: 0 })
+    expect(at(workers, 0).all('session-start')).toHaveLength(1)
+  })
+
+  test('SE9 a prompt that leaves no room is refused with the numbers; the answer is cut to the window', () => {
+    const { swarm, workers, asker } = ring(2)
+    swarm.ask(asker, 'long', { prompt: Array.from({ length: 16 }, () => 1) })
+    expect(asker.last('ask-end').error).toMatchObject({ code: 'prompt-too-long' })
+    expect(asker.last('ask-end').error?.message).toMatch(/16 tokens.*holds 16/)
+    swarm.ask(asker, 'fits', { prompt: Array.from({ length: 15 }, () => 1), maxTokens: 100 })
+    expect(at(workers, 0).last('session-open').maxTokens).toBe(1)
+  })
+
+  test('other requests that can not be served are refused by name', () => {
+    const { swarm, asker } = ring(2)
+    const code = (request: string) =>
+      asker.all('ask-end').find((end) => end.request === request)?.error?.code
+    swarm.ask(asker, 'model', { model: 'other' } as never)
+    swarm.ask(asker, 'token', { prompt: [100] })
+    swarm.ask(asker, 'none', { maxTokens: 0 })
+    expect(['model', 'token', 'none'].map(code)).toEqual([
+      'model-not-found',
+      'bad-request',
+      'bad-request',
+    ])
+  })
+
+  test('an open ring refuses with the advice', () => {
+    const swarm = fakeSwarm(model, 3)
+    swarm.worker('a')
+    swarm.worker('b')
+    const asker = swarm.join('asker', 'asker')
+    swarm.ask(asker, 'r1')
+    expect(asker.last('ask-end')).toMatchObject({
+      reason: 'error',
+      error: { code: 'ring-incomplete', message: '2 of 6 layers missing: open one more tab' },
+    })
+  })
+
+  test('four sessions at once, then a queue, then no more', () => {
+    const { swarm, workers, asker } = ring(2)
+    for (let index = 0; index < 21; index++) swarm.ask(asker, `r${index}`)
+    expect(asker.all('ask-accepted')).toHaveLength(4)
+    expect(asker.all('ask-end')).toMatchObject([
+      { request: 'r20', error: { code: 'too-many-requests' } },
+    ])
+    const { session } = at(workers, 1).all('session-open')[0] ?? { session: 0 as never }
+    at(workers, 1).say({ kind: 'session-end', session, epoch: 1, reason: 'stop' })
+    expect(asker.all('ask-accepted').map((accepted) => accepted.request)).toContain('r4')
+  })
+
+  test('a request id that was used is not asked twice', () => {
+    const { swarm, asker } = ring(2)
+    swarm.ask(asker, 'r1')
+    swarm.ask(asker, 'r1')
+    expect(asker.all('ask-accepted')).toHaveLength(1)
+  })
+
+  test('SE7 SE8 a stage that leaves ends the answer at once and says who left', () => {
+    const { swarm, workers, asker } = ring()
+    swarm.ask(asker, 'r1')
+    at(workers, 1).handle.closed()
+    expect(asker.last('ask-end')).toMatchObject({
+      reason: 'error',
+      error: {
+        code: 'stage-lost',
+        message: 'w1, which held layers 3–4, left in the middle of the answer',
+      },
+    })
+    expect(at(workers, 0).all('session-close')).toHaveLength(1)
+    expect(at(workers, 2).all('session-close')).toHaveLength(1)
+  })
+
+  test('SE7 cancel and a closed page free every stage at once', () => {
+    const { swarm, workers, asker } = ring(2)
+    swarm.ask(asker, 'r1')
+    asker.say({ kind: 'cancel', request: 'r1' as RequestId })
+    expect(asker.last('ask-end').reason).toBe('cancelled')
+    expect(at(workers, 0).all('session-close')).toHaveLength(1)
+    swarm.ask(asker, 'r2')
+    asker.handle.closed()
+    expect(workers.map((worker) => worker.all('session-close').length)).toEqual([2, 2])
+    expect(swarm.service.snapshot().requests.map((request) => request.state)).toEqual([
+      'cancelled',
+      'cancelled',
+    ])
+  })
+
+  test('SE2 SE3 tokens from the wrong stage are refused, a wrong position ends the answer', () => {
+    const { swarm, workers, asker } = ring()
+    swarm.ask(asker, 'r1')
+    const head = { session: at(workers, 0).last('session-open').session, epoch: 1 }
+    const token = { kind: 'session-token', ...head, position: 3, sampled: sampled(9) } as const
+    expect(() => at(workers, 0).say(token)).toThrow(/last stage/)
+    expect(() => swarm.join('stranger').say(token)).toThrow(/not a stage/)
+    at(workers, 2).say({ ...token, epoch: 2 })
+    expect(asker.all('ask-token')).toEqual([])
+    at(workers, 2).say({ ...token, position: 5 })
+    expect(asker.all('ask-token')).toEqual([])
+    expect(asker.last('ask-end').error).toMatchObject({ code: 'bad-message' })
+  })
+
+  test('SE3 more tokens than asked for end the answer', () => {
+    const { swarm, workers, asker } = ring(2)
+    swarm.ask(asker, 'r1', { maxTokens: 1 })
+    const head = { session: at(workers, 0).last('session-open').session, epoch: 1 }
+    for (const position of [3, 4])
+      at(workers, 1).say({ kind: 'session-token', ...head, position, sampled: sampled(9) })
+    expect(asker.all('ask-token')).toHaveLength(1)
+    expect(asker.last('ask-end').reason).toBe('error')
+  })
+
+  test('SE6 a stage that can not compute is named, and set aside the third time', () => {
+    const { swarm, workers, asker } = ring(2)
+    for (let round = 1; round <= 3; round++) {
+      swarm.ask(asker, `r${round}`)
+      const { session } = at(workers, 0).last('session-open')
+      const error = { code: 'stage-failed', message: 'the GPU is gone' }
+      at(workers, 0).say({ kind: 'session-failed', session, epoch: 1, error })
+      expect(asker.last('ask-end').error).toEqual(error)
+    }
+    expect(swarm.service.snapshot().peers[0]).toMatchObject({ state: 'failed' })
+    expect(swarm.service.snapshot().complete).toBe(false)
+  })
+
+  test('SE10 stages that never get ready, and rings that fall silent, run into their time limits', () => {
+    const swarm = fakeSwarm(model, 1)
+    const lazy = swarm.join('lazy')
+    lazy.say(pledgeOf(1e9))
+    const { assignment } = lazy.last('assign')
+    const bytes = { doneBytes: 1, totalBytes: 1, fetchedBytes: 1 }
+    lazy.say({ kind: 'stage-state', assignment, state: 'ready', ...bytes })
+    const asker = swarm.join('asker', 'asker')
+    swarm.ask(asker, 'r1')
+    swarm.pass(SESSION_OPEN_MS + 200)
+    expect(asker.last('ask-end').error).toMatchObject({ code: 'timeout' })
+    expect(asker.last('ask-end').error?.message).toContain('lazy')
+    swarm.ask(asker, 'r2')
+    const { session } = lazy.last('session-open')
+    lazy.say({ kind: 'session-ready', session, epoch: 1 })
+    swarm.pass(SESSION_IDLE_MS + 200)
+    expect(asker.last('ask-end')).toMatchObject({ request: 'r2', error: { code: 'timeout' } })
+    expect(lazy.all('session-close')).toHaveLength(2)
+  })
+
+  test('a device that computes is not given other blocks before its answers are done', () => {
+    const { swarm, workers, asker } = ring(2)
+    swarm.ask(asker, 'r1')
+    at(workers, 0).say(pledgeOf(0))
+    const orders = at(workers, 0).all('assign').length
+    swarm.pass(500)
+    expect(at(workers, 0).all('assign')).toHaveLength(orders)
+    asker.say({ kind: 'cancel', request: 'r1' as RequestId })
+    expect(at(workers, 0).last('assign').range).toBeNull()
+  })
+
+  test('SG17 roles keep to their messages', () => {
+    const { swarm, asker } = ring(1)
+    const watcher = swarm.join('watcher', 'watcher')
+    expect(() => asker.say(pledgeOf(1))).toThrow(/role asker/)
+    expect(() => swarm.ask(watcher, 'r1')).toThrow(/role watcher/)
+  })
+})

@@ -23,7 +23,7 @@ export default defineConfig({
   publicDir: false,
   plugins: [svelte({ configFile: false })],
   resolve: { conditions: ortConditions },
-  worker: { format: 'es' },
+  worker: { format: 'es', rolldownOptions: { checks: { pluginTimings: false } } },
   optimizeDeps: { exclude: ['onnxruntime-web'] },
   server: {
     headers: isolation,

@@ -1,0 +1,48 @@
+import { tabIdentity } from './identity.browser.ts'
+import { createModelSource } from './model-source.browser.ts'
+import { createConnector } from './net/connector.ts'
+import { createSignaling } from './net/signaling-client.ts'
+import { createBrowserPeerLinks } from './net/simple-peer.browser.ts'
+import { createSystemTimers } from './net/timers.ts'
+import { createWorkerStageRunner } from './runtime/thread/proxy.browser.ts'
+import { openShardStore } from './storage/idb-shard-store.browser.ts'
+import { createWorker } from './worker/worker.ts'
+import type { Worker } from './worker/worker-snapshot.ts'
+
+export type BrowserWorkerOptions = {
+  secret: string
+  name: string
+  pledgeBytes: number
+  /** Begin paused, as the tab was left. */
+  paused?: boolean
+  prefer?: 'auto' | 'webgpu' | 'wasm'
+  url?: string
+}
+
+/** The worker role with this browser's adapters. Nothing happens until its start(). */
+export async function createBrowserWorker(options: BrowserWorkerOptions): Promise<Worker> {
+  const url = options.url ?? location.origin
+  const timers = createSystemTimers()
+  const identity = await tabIdentity('worker')
+  const store = await openShardStore()
+  const source = createModelSource(url)
+  const signaling = createSignaling({
+    url,
+    identity: { role: 'worker', ...identity, name: options.name, secret: options.secret },
+    timers,
+  })
+  return createWorker(
+    {
+      signaling,
+      connector: createConnector({ signaling, makePeerLink: createBrowserPeerLinks(), timers }),
+      runner: createWorkerStageRunner({ prefer: options.prefer ?? 'auto' }),
+      store,
+      fetchPieces: (pieces, { signal, onProgress }) =>
+        source.fetchInto(store, { pieces, signal, onProgress }),
+      loadManifest: (path) => source.manifest(path),
+      now: () => performance.now(),
+      later: (ms, task) => timers.after(ms, task),
+    },
+    { pledgeBytes: options.pledgeBytes, paused: options.paused ?? false },
+  )
+}

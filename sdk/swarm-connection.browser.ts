@@ -1,0 +1,108 @@
+import type { Client } from './client/client-types.ts'
+import { CrowdError } from './core/errors.ts'
+import { tabIdentity } from './identity.browser.ts'
+import { createModelSource } from './model-source.browser.ts'
+import type { SignalingState } from './net/signaling.ts'
+import { createSignaling } from './net/signaling-client.ts'
+import { createSystemTimers } from './net/timers.ts'
+import type { SwarmSnapshot } from './protocol/swarm-snapshot.ts'
+
+export type SwarmOptions = {
+  /** The host; default: where the page came from. */
+  url?: string
+  /** The pool's secret, from the join URL's fragment. */
+  secret: string
+  role: 'asker' | 'watcher'
+  name?: string
+}
+
+/** A page's connection to a host: the state of the swarm, and text for those who ask. */
+export type SwarmConnection = {
+  /** Called at once with the present state, then on every change. Returns how to stop listening. */
+  onState(handler: (state: SignalingState) => void): () => void
+  onSwarm(handler: (snapshot: SwarmSnapshot) => void): () => void
+  /** Fetches the tokenizer once the host has said which model it serves. @throws CrowdError */
+  createClient(): Promise<Client>
+  close(): void
+}
+
+export function openSwarm(options: SwarmOptions): SwarmConnection {
+  const url = options.url ?? location.origin
+  const timers = createSystemTimers()
+  const states = new Set<(state: SignalingState) => void>()
+  const swarms = new Set<(snapshot: SwarmSnapshot) => void>()
+  const source = createModelSource(url)
+  const closed = new AbortController()
+  let state: SignalingState = { kind: 'connecting' }
+  let snapshot: SwarmSnapshot | null = null
+
+  const opening = tabIdentity(options.role).then((identity) => {
+    const signaling = createSignaling({
+      url,
+      identity: {
+        role: options.role,
+        ...identity,
+        name: options.name ?? '',
+        secret: options.secret,
+      },
+      timers,
+    })
+    signaling.onState((next) => {
+      state = next
+      for (const handler of states) handler(next)
+    })
+    signaling.onMessage((message) => {
+      if (message.kind !== 'swarm') return
+      snapshot = message.swarm
+      for (const handler of swarms) handler(message.swarm)
+    })
+    if (!closed.signal.aborted) signaling.connect()
+    closed.signal.addEventListener('abort', () => signaling.close())
+    return signaling
+  })
+
+  /** The host's welcome; waits for it. @throws CrowdError when the host refuses */
+  function welcomed(): Promise<Extract<SignalingState, { kind: 'open' }>['welcome']> {
+    return new Promise((resolve, reject) => {
+      const stop = onState((next) => {
+        if (next.kind === 'open') resolve(next.welcome)
+        else if (next.kind === 'refused') reject(next.error)
+        else if (next.kind === 'closed')
+          reject(new CrowdError('signaling-closed', 'the connection was closed'))
+        else return
+        // The first call comes before `stop` exists.
+        queueMicrotask(() => stop())
+      })
+    })
+  }
+
+  function onState(handler: (state: SignalingState) => void): () => void {
+    states.add(handler)
+    handler(state)
+    return () => states.delete(handler)
+  }
+
+  return {
+    onState,
+    onSwarm(handler) {
+      swarms.add(handler)
+      if (snapshot !== null) handler(snapshot)
+      return () => swarms.delete(handler)
+    },
+    async createClient() {
+      const signaling = await opening
+      const welcome = await welcomed()
+      // Pages that only watch need no tokenizer.
+      const { openBrowserClient } = await import('./browser-client.browser.ts')
+      return await openBrowserClient({
+        signaling,
+        source,
+        manifestPath: welcome.manifestPath,
+        timers,
+      })
+    },
+    close() {
+      closed.abort()
+    },
+  }
+}

@@ -31,6 +31,7 @@ let app: object | null
 let memory: TabMemory
 let elsewhere: boolean
 let persisted: number
+let deletions: number
 let makeError: CrowdError | null
 
 beforeEach(() => {
@@ -40,6 +41,7 @@ beforeEach(() => {
   app = null
   elsewhere = false
   persisted = 0
+  deletions = 0
   makeError = null
   const blocked = (): Storage => {
     throw new Error('blocked')
@@ -70,6 +72,10 @@ function openPage(hash: string, change: Partial<Device> = {}): Contribution {
     memory,
     lock,
     persist: () => (persisted += 1),
+    deletePieces() {
+      deletions += 1
+      return Promise.resolve()
+    },
     build: '/assets/test.js',
     now: () => 0,
   })
@@ -208,6 +214,16 @@ describe('the contribute page', () => {
     await reload('#s=abc')
     await expect.element(page.getByTestId('start')).toBeVisible()
     expect(workers).toHaveLength(2)
+  })
+
+  test('whoever left can have the stored layers deleted', async () => {
+    openPage('#s=abc&auto=1')
+    await started()
+    await page.getByTestId('leave').click()
+    await page.getByTestId('delete-stored').click()
+    await expect.element(page.getByTestId('stored')).toHaveTextContent('were deleted')
+    expect(deletions).toBe(1)
+    await expect.element(page.getByTestId('delete-stored')).not.toBeInTheDocument()
   })
 
   test('a second tab is told so, and may go on with one click', async () => {

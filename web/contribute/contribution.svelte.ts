@@ -18,6 +18,8 @@ export type ContributionDeps = {
   readonly lock: TabLock
   /** Asks the browser to keep the pieces; called on the owner's click. */
   readonly persist: () => void
+  /** Deletes every stored piece. */
+  readonly deletePieces: () => Promise<void>
   readonly build: string
   /** Milliseconds since the page was opened. */
   readonly now: () => number
@@ -38,6 +40,8 @@ export class Contribution {
   name = $state('')
   pledgeMb = $state(0)
   otherTab = $state(false)
+  /** The owner had the stored pieces deleted. */
+  deleted = $state(false)
   /** What was being loaded when the browser killed this tab; empty otherwise. */
   killed = $state('')
   readonly device: Device
@@ -79,6 +83,7 @@ export class Contribution {
     this.failure = null
     this.snapshot = null
     this.killed = ''
+    this.deleted = false
     this.name = cleanName(this.name) || this.device.label
     memory.setName(this.name)
     memory.setWish('contribute')
@@ -135,6 +140,16 @@ export class Contribution {
     this.#deps.memory.setWish('none')
     this.stage = 'gone'
     await this.#drop()
+  }
+
+  /** After leaving: the layers need not stay on this device. */
+  async deleteStored(): Promise<void> {
+    try {
+      await this.#deps.deletePieces()
+      this.deleted = true
+    } catch (thrown) {
+      this.#fail(toCrowdError(thrown, 'storage-failed'))
+    }
   }
 
   /** The page goes away: say goodbye, but remember the owner's wish for a reload. */

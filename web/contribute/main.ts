@@ -1,4 +1,4 @@
-import { createBrowserWorker, openSwarm } from '../../sdk/index.browser.ts'
+import { createBrowserWorker, deleteStoredPieces, openSwarm } from '../../sdk/index.browser.ts'
 import { mountPage } from '../ui/mount-page.ts'
 import { readAddress } from '../ui/page-address.ts'
 import { createSafeStorage } from '../ui/safe-storage.ts'
@@ -23,6 +23,7 @@ const contribution = new Contribution({
   persist: () => {
     if (device.secureContext) void navigator.storage.persist()
   },
+  deletePieces: deleteStoredPieces,
   build: new URL(import.meta.url).pathname,
   now: () => performance.now(),
 })

@@ -48,6 +48,7 @@ export function messagesFor(
     case 'stage-ready':
     case 'timings-reported':
     case 'struck':
+    case 'pledge-expired':
     case 'planned':
     case 'routed':
       return []

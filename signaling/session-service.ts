@@ -104,8 +104,21 @@ export function stageEvents(
           'bad-message',
           'session-end comes from the last stage of a running session',
         )
-      return [{ kind: 'request-ended', key: request.key, reason: message.reason, error: null }]
+      return [endEvent(request, message)]
   }
+}
+
+/** An end by error must say something to the asker. */
+function endEvent(request: RequestState, message: ClientMessageOf<'session-end'>): SwarmEvent {
+  const { reason } = message
+  const error =
+    reason === 'error'
+      ? {
+          code: 'stage-failed' as const,
+          message: 'the last stage ended the answer without a reason',
+        }
+      : null
+  return { kind: 'request-ended', key: request.key, reason, error }
 }
 
 function activeRequest(state: SwarmState, session: SessionId, epoch: number): RequestState | null {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { at, fakeRing, fakeSwarm, pledgeOf } from '../test/support/fake-swarm.ts'
 import { modelOf } from '../test/support/host-fixtures.ts'
 import type { PairId } from '../sdk/core/ids.ts'
-import { PAIR_RETRY_MS, PEERS_MAX, REJOIN_MS } from '../sdk/core/limits.ts'
+import { PAIR_RETRY_MS, PEERS_MAX, PLEDGE_MS, REJOIN_MS } from '../sdk/core/limits.ts'
 
 const model = modelOf()
 const ring = (stages = 3) => fakeRing(model, stages)
@@ -131,6 +131,20 @@ describe('leaving and coming back', () => {
     expect(again.last('assign').range).toEqual(before.range)
     expect(again.last('assign').assignment).toBeGreaterThan(before.assignment)
     expect(swarm.service.snapshot().complete).toBe(true)
+  })
+
+  test('a tab that is back but has not pledged yet keeps its place, for a while', () => {
+    const swarm = fakeSwarm(model, 1)
+    const a = swarm.worker('a', 45_000)
+    swarm.worker('b').handle.closed()
+    a.say(pledgeOf(1e9))
+    const orders = a.all('assign').length
+    const back = swarm.join('b')
+    swarm.pass(PLEDGE_MS - 500)
+    expect(a.all('assign')).toHaveLength(orders)
+    expect(back.all('assign')).toEqual([])
+    swarm.pass(1_000)
+    expect(a.last('assign').range).toEqual({ start: 0, end: 8 })
   })
 
   test('after the grace time the place is free and a newcomer takes it', () => {

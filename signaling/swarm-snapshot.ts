@@ -68,7 +68,7 @@ function heldView(
 function peerPhase(peer: PeerState): PeerView['state'] {
   if (peer.droppedAt !== null) return 'joining'
   if (peer.role !== 'worker') return 'spare'
-  if (peer.pledge === null) return 'joining'
+  if (peer.pledge === null || !peer.pledged) return 'joining'
   if (peer.setAside !== null) return 'failed'
   if (peer.pledge.memoryBytes === 0) return 'paused'
   const { assignment } = peer

@@ -69,6 +69,9 @@ export const RECONNECT_LAST_MS = 10_000
 /** A peer that lost its socket keeps its place this long. */
 export const REJOIN_MS = 5_000
 
+/** A device that came back counts with its former pledge this long; reading the manifest takes part of it. */
+export const PLEDGE_MS = 15_000
+
 /** KV caches grow in steps of this many rows, since WASM copies the whole capacity in. */
 export const KV_STEP_ROWS = 256
 /** Sessions that a stage keeps caches for at once. */

@@ -37,7 +37,9 @@ export function peerJoined(
     name,
     role,
     droppedAt: null,
+    joinedAt: now,
     pledge: null,
+    pledged: false,
     assignment: null,
     stepMs: null,
     steps: 0,
@@ -52,9 +54,10 @@ export function peerJoined(
 }
 
 function returned(former: PeerState, fresh: PeerState): PeerState {
-  const { stepMs, tokens, memoryLimit, strikes, assignment } = former
+  const { stepMs, tokens, memoryLimit, strikes, assignment, pledge } = former
   return {
     ...fresh,
+    pledge,
     assignment: assignment === null ? null : unconfirmed(assignment),
     stepMs,
     tokens,
@@ -110,8 +113,15 @@ export function pledged(state: SwarmState, event: EventOf<'pledged'>): SwarmStat
     withPeer(state, event.peer, (peer) => ({
       ...peer,
       pledge: event.pledge,
+      pledged: true,
       setAside: peer.strikes >= STRIKES_MAX || !raised(peer, event) ? peer.setAside : null,
     })),
+  )
+}
+
+export function pledgeExpired(state: SwarmState, peer: PeerId): SwarmState {
+  return replanned(
+    withPeer(state, peer, (before) => ({ ...before, pledge: null, assignment: null })),
   )
 }
 

@@ -64,6 +64,8 @@ function settle(state: SwarmState, event: Decision, now: number): SwarmState {
   switch (event.kind) {
     case 'peer-forgotten':
       return peers.peerGone(state, event.peer)
+    case 'pledge-expired':
+      return peers.pledgeExpired(state, event.peer)
     case 'assigned':
       return peers.assigned(state, event)
     case 'planned':

@@ -1,5 +1,5 @@
 import type { PeerId } from '../ids.ts'
-import { REJOIN_MS } from '../limits.ts'
+import { PLEDGE_MS, REJOIN_MS } from '../limits.ts'
 import { sameRange } from '../model/block-range.ts'
 import { planSwarm, type PlannedDevice } from '../plan/assign.ts'
 import { decidePairs } from './decide-pairs.ts'
@@ -32,9 +32,14 @@ const CHECKS: readonly ((state: SwarmState, now: number) => readonly Decision[])
 ]
 
 function forgetLost(state: SwarmState, now: number): readonly Decision[] {
-  return [...state.peers.values()]
-    .filter((peer) => peer.droppedAt !== null && now - peer.droppedAt > REJOIN_MS)
-    .map((peer) => ({ kind: 'peer-forgotten', peer: peer.peer }))
+  const decisions: Decision[] = []
+  for (const { peer, droppedAt, joinedAt, pledge, pledged } of state.peers.values()) {
+    if (droppedAt !== null && now - droppedAt > REJOIN_MS)
+      decisions.push({ kind: 'peer-forgotten', peer })
+    else if (droppedAt === null && pledge !== null && !pledged && now - joinedAt > PLEDGE_MS)
+      decisions.push({ kind: 'pledge-expired', peer })
+  }
+  return decisions
 }
 
 function assignBlocks(state: SwarmState): readonly Decision[] {
@@ -57,7 +62,7 @@ function mustOrder(
   planned: PlannedDevice,
   busy: ReadonlySet<PeerId>,
 ): boolean {
-  if (!peer || peer.droppedAt !== null) return false
+  if (!peer || peer.droppedAt !== null || !peer.pledged) return false
   const { assignment } = peer
   // Number 0: the device came back and must be told again.
   if (assignment === null || assignment.number === 0) return true

@@ -72,6 +72,8 @@ export type Observation =
 /** What `decide` settled; the service applies it and tells the peers. */
 export type Decision =
   | { readonly kind: 'peer-forgotten'; readonly peer: PeerId }
+  /** It came back and did not pledge in time: its former pledge counts no more. */
+  | { readonly kind: 'pledge-expired'; readonly peer: PeerId }
   | {
       readonly kind: 'assigned'
       readonly peer: PeerId

@@ -32,7 +32,11 @@ export type PeerState = {
   readonly role: PeerRole
   /** When the socket was lost, ms; null while connected. The place is kept for REJOIN_MS. */
   readonly droppedAt: number | null
+  readonly joinedAt: number
+  /** A returning device counts with its former pledge until it pledges again. */
   readonly pledge: Pledge | null
+  /** Pledged on this connection: only then may it be given orders. */
+  readonly pledged: boolean
   readonly assignment: Assignment | null
   /** Mean of recent decode steps with the present range, ms. */
   readonly stepMs: number | null

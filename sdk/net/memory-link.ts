@@ -68,7 +68,7 @@ export function createMemoryWire(
         if (isCut) return
         own.buffered[lane] += message.length
         // A copy, as a network makes: what the sender does with its buffer later must not be seen.
-        put({ lane, message: message.slice(), to: other })
+        put({ lane, message: new Uint8Array(message), to: other })
       },
       bufferedBytes: (lane) => own.buffered[lane],
       onDrain: own.events.onDrain,

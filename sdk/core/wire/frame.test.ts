@@ -1,12 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { SessionId } from '../ids.ts'
 import { FRAME_MAX_BYTES, PROMPT_MAX_TOKENS } from '../limits.ts'
-import {
-  decodeFrame,
-  encodeFrame,
-  type ActivationFrame,
-  type Frame,
-} from './frame.ts'
+import { decodeFrame, encodeFrame, type ActivationFrame, type Frame } from './frame.ts'
 import { FRAME_HEADER_BYTES, PROBE_MAX_BYTES } from './frame-layout.ts'
 
 // A number that a test chooses is a session without a parser.
@@ -73,6 +68,7 @@ describe('bytes', () => {
     shifted.set(bytes, 1)
     const copied = decodeFrame(shifted.subarray(1, 1 + bytes.length))
     expect(copied).toEqual(activation)
+    expect(decodeFrame(Buffer.from(shifted.buffer, 1, bytes.length))).toEqual(activation)
   })
 
   test('FR2 copies what it sends, so that a buffer may be reused', () => {

@@ -119,7 +119,8 @@ export function decodeFrame(bytes: Uint8Array, expect?: FrameExpectation): Frame
   if (head.position + read.tokenCount > PROMPT_MAX_TOKENS) {
     throw badFrame(`position ${head.position} + ${read.tokenCount} tokens is beyond any context`)
   }
-  const aligned = bytes.byteOffset % 4 === 0 ? bytes : bytes.slice()
+  // Not slice(), which on Node's Buffer copies nothing.
+  const aligned = bytes.byteOffset % 4 === 0 ? bytes : new Uint8Array(bytes)
   const words = new Uint32Array(aligned.buffer, aligned.byteOffset, aligned.length >> 2)
   if (frameChecksum(words, HEADER_WORDS, CHECKSUM_WORD) !== words[CHECKSUM_WORD])
     throw badFrame('checksum')
@@ -202,4 +203,3 @@ function writePayload(frame: Frame, bytes: Uint8Array<ArrayBuffer>): void {
 function isU32(value: number): boolean {
   return Number.isInteger(value) && value >= 0 && value <= 0xffff_ffff
 }
-

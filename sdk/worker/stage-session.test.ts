@@ -173,7 +173,7 @@ test('compute time of a lap adds up on its way and is told with the end', async 
   })
 })
 
-test('a failing stage is told once, with its code, and computes no more', async () => {
+test('SE6 a failing stage is told once, with its code, and computes no more', async () => {
   const { sessions, told, steps, over, failStage } = ring(2, [4])
   failStage(1)
   sessions[0]?.start(Array.from({ length: 100 }, () => 1))

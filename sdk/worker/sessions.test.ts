@@ -1,0 +1,160 @@
+import { expect, test } from 'vitest'
+import { CrowdError } from '../core/errors.ts'
+import type { PairId, PeerId, SessionId } from '../core/ids.ts'
+import type { Manifest } from '../core/model/manifest.ts'
+import { GREEDY } from '../core/sampling/params.ts'
+import { encodeFrame, type ActivationFrame } from '../core/wire/frame.ts'
+import type { Channel } from '../net/channel.ts'
+import type { ClientMessage } from '../protocol/client-to-server.ts'
+import type { StageStep } from '../runtime/stage-runner.ts'
+import { createSessions } from './sessions.ts'
+import type { SessionOrder } from './stage-session.ts'
+
+const HIDDEN = 4
+// Only what a session reads of a manifest.
+const manifest = { hiddenSize: HIDDEN, eosTokenIds: [9] } as unknown as Manifest
+const [first, middle, last] = ['first', 'middle', 'last'] as PeerId[] as [PeerId, PeerId, PeerId]
+
+const order = (change: Partial<SessionOrder> = {}): SessionOrder => ({
+  kind: 'session-open',
+  session: 7 as SessionId,
+  epoch: 1,
+  stage: 1,
+  stages: [first, middle, last].map((peer, index) => ({
+    peer,
+    range: { start: index, end: index + 1 },
+  })),
+  nextPair: 'pair' as PairId,
+  sampling: GREEDY,
+  history: [],
+  promptLength: 1,
+  maxTokens: 10,
+  stopIds: [],
+  ...change,
+})
+
+const frame = (change: Partial<ActivationFrame> = {}): Uint8Array =>
+  encodeFrame({
+    kind: 'activation',
+    session: 7 as SessionId,
+    epoch: 1,
+    step: 0,
+    position: 5,
+    tokenCount: 1,
+    hiddenSize: HIDDEN,
+    sample: true,
+    data: new Float32Array(change.hiddenSize ?? HIDDEN),
+    computeMicros: 0,
+    ...change,
+  })
+
+function setUp() {
+  const told: ClientMessage[] = []
+  const steps: StageStep[] = []
+  const released: SessionId[] = []
+  const sent: Uint8Array[] = []
+  const link = { open: true }
+  const channel = {
+    send: (bytes: Uint8Array) => {
+      sent.push(bytes)
+      return Promise.resolve()
+    },
+  } as unknown as Channel
+  const sessions = createSessions({
+    runner: {
+      run: (step) => {
+        steps.push(step)
+        return Promise.resolve({ kind: 'hidden', data: new Float32Array(HIDDEN), computeMs: 1 })
+      },
+      release: (session) => {
+        released.push(session)
+        return Promise.resolve()
+      },
+    },
+    channel: () =>
+      link.open ? Promise.resolve(channel) : Promise.reject(new CrowdError('timeout', 'no link')),
+    tell: (message) => told.push(message),
+    onStep: () => undefined,
+    onChange: () => undefined,
+    now: () => 0,
+  })
+  const settled = () => new Promise((resolve) => setImmediate(resolve))
+  return { sessions, told, steps, released, sent, link, settled }
+}
+
+test('SE1 a stage is ready once its link to the next one is open', async () => {
+  const { sessions, told } = setUp()
+  await sessions.open(order(), manifest)
+  expect(told).toEqual([{ kind: 'session-ready', session: 7, epoch: 1 }])
+})
+
+test('a stage without a link to the next one says so', async () => {
+  const { sessions, told, link } = setUp()
+  link.open = false
+  await sessions.open(order(), manifest)
+  expect(told).toMatchObject([{ kind: 'session-failed', error: { code: 'timeout' } }])
+})
+
+test('SE2 frames of an unknown session, an old epoch or a closed session are dropped without a fault', async () => {
+  const { sessions, steps, settled } = setUp()
+  await sessions.open(order(), manifest)
+  sessions.onFrame(first, frame({ session: 8 as SessionId }))
+  sessions.onFrame(first, frame({ epoch: 0 }))
+  await sessions.close({ kind: 'session-close', session: 7 as SessionId, epoch: 1 })
+  sessions.onFrame(first, frame())
+  await settled()
+  expect(steps).toEqual([])
+})
+
+test('SE4 a frame that does not come from the stage before is a bad frame', async () => {
+  const { sessions, steps, settled } = setUp()
+  await sessions.open(order(), manifest)
+  for (const peer of [middle, last, 'stranger' as PeerId])
+    expect(() => sessions.onFrame(peer, frame())).toThrow('not the stage before')
+  sessions.onFrame(first, frame())
+  await settled()
+  expect(steps).toHaveLength(1)
+})
+
+test('SE5 the position in the frame is the one that the runner truncates its cache to', async () => {
+  const { sessions, steps, settled } = setUp()
+  await sessions.open(order(), manifest)
+  for (const position of [5, 6, 2]) sessions.onFrame(first, frame({ position }))
+  await settled()
+  expect(steps.map((step) => step.position)).toEqual([5, 6, 2])
+})
+
+test('a frame of another hidden size, or cut short, is a bad frame', async () => {
+  const { sessions } = setUp()
+  await sessions.open(order(), manifest)
+  expect(() => sessions.onFrame(first, frame({ hiddenSize: 8 }))).toThrow('hidden size 8')
+  expect(() => sessions.onFrame(first, frame().slice(0, 50))).toThrow('bad frame')
+})
+
+test('SE7 closing frees the caches, and an old epoch’s close leaves the new one alone', async () => {
+  const { sessions, released } = setUp()
+  await sessions.open(order({ epoch: 2 }), manifest)
+  await sessions.close({ kind: 'session-close', session: 7 as SessionId, epoch: 1 })
+  expect(sessions.count()).toBe(1)
+  await sessions.close({ kind: 'session-close', session: 7 as SessionId, epoch: 2 })
+  expect(released).toEqual([7])
+  expect(sessions.count()).toBe(0)
+})
+
+test('a raised epoch replaces the route; a lower one is not taken back', async () => {
+  const { sessions, told } = setUp()
+  await sessions.open(order({ epoch: 1 }), manifest)
+  await sessions.open(order({ epoch: 2 }), manifest)
+  await sessions.open(order({ epoch: 1 }), manifest)
+  expect(told.map((message) => (message.kind === 'session-ready' ? message.epoch : null))).toEqual([
+    1, 2,
+  ])
+})
+
+test('a lost link fails the sessions that send on it, and only those', async () => {
+  const { sessions, told } = setUp()
+  await sessions.open(order(), manifest)
+  sessions.onLost('another' as PairId, 'silence')
+  sessions.onLost('pair' as PairId, 'silence')
+  expect(told.slice(1)).toMatchObject([{ kind: 'session-failed', error: { code: 'stage-lost' } }])
+})

@@ -83,37 +83,37 @@ export function describeStageRunnerContract(
   }
 
   describe(`${name} keeps the StageRunner contract`, () => {
-    const runners: StageRunner[] = []
+    const others: StageRunner[] = []
     let runner: StageRunner
 
-    async function started(): Promise<StageRunner> {
-      const made = makeRunner()
-      runners.push(made)
-      await made.start()
-      return made
+    /** A runner of its own for a test, with nothing loaded. Started once: real ones take their time. */
+    async function another(index = 0): Promise<StageRunner> {
+      const other = (others[index] ??= makeRunner())
+      await other.start()
+      await other.setStage({ ...manifest, revision: 'nothing' }, { start: 0, end: 1 })
+      return other
     }
 
     const run = (request: StageStep): Promise<StageOutput> => runner.run(request)
 
     beforeAll(async () => {
-      runner = await started()
+      runner = makeRunner()
+      await runner.start()
       await load(runner, whole)
     }, startLimitMs)
 
     afterAll(async () => {
-      await Promise.all(runners.map((made) => made.close()))
+      await Promise.all([runner, ...others].map((made) => made.close()))
     })
 
     it(
       'split equals whole: the same tokens through any chain',
       async () => {
         const expected = await generate(run, newSession(), { chunks: [PROMPT], count: 6 })
+        const chain = [await another(0), await another(1), runner]
         const cuts = [0, 2, layerCount + 1, layerCount + 2]
-        const chain: StageRunner[] = []
-        for (let i = 0; i + 1 < cuts.length; i++) {
-          const stage = await started()
+        for (const [i, stage] of chain.entries()) {
           await load(stage, { start: cuts[i] ?? 0, end: cuts[i + 1] ?? 0 })
-          chain.push(stage)
         }
         const through = async (request: StageStep): Promise<StageOutput> => {
           let input = request.input
@@ -127,6 +127,7 @@ export function describeStageRunnerContract(
         }
         const chunks = [PROMPT.slice(0, 4), PROMPT.slice(4)]
         expectSame(await generate(through, newSession(), { chunks, count: 6 }), expected)
+        await load(runner, whole)
       },
       startLimitMs,
     )
@@ -248,7 +249,7 @@ export function describeStageRunnerContract(
     it(
       'in the middle of a chain: takes hidden rows only, and refuses broken ones',
       async () => {
-        const middle = await started()
+        const middle = await another()
         await load(middle, { start: 1, end: 3 })
         const session = newSession()
         const good = new Float32Array(2 * hiddenSize).fill(1)
@@ -276,7 +277,7 @@ export function describeStageRunnerContract(
     it(
       'asks for the blocks that are missing, and only them',
       async () => {
-        const moving = await started()
+        const moving = await another()
         expect(await load(moving, { start: 1, end: 3 })).toEqual([1, 2])
         expect(await moving.setStage(manifest, { start: 1, end: 3 })).toEqual([])
         expect(await moving.setStage(manifest, { start: 2, end: 4 })).toEqual([3])
@@ -293,8 +294,8 @@ export function describeStageRunnerContract(
         await expect(moving.setStage(manifest, { start: 3, end: 3 })).rejects.toEqual(
           failing('bad-request'),
         )
-        const another = { ...manifest, revision: 'another' }
-        expect(await moving.setStage(another, { start: 2, end: 4 })).toEqual([2, 3])
+        const newModel = { ...manifest, revision: 'new' }
+        expect(await moving.setStage(newModel, { start: 2, end: 4 })).toEqual([2, 3])
       },
       startLimitMs,
     )
@@ -302,7 +303,7 @@ export function describeStageRunnerContract(
     it(
       'refuses bytes of the wrong length and stays usable',
       async () => {
-        const stage = await started()
+        const stage = await another()
         await stage.setStage(manifest, { start: 1, end: 2 })
         const { graph, data } = await model.blockBytes(1)
         await expect(
@@ -319,7 +320,7 @@ export function describeStageRunnerContract(
     it(
       'closes once and for all',
       async () => {
-        const closing = await started()
+        const closing = await another()
         await load(closing, { start: 0, end: 1 })
         await closing.close()
         await closing.close()

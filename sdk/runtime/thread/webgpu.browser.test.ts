@@ -1,69 +1,102 @@
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { SessionId } from '../../core/ids.ts'
-import { GREEDY } from '../../core/sampling/params.ts'
+import type { WeightDtype } from '../../core/model/manifest.ts'
+import { GREEDY, type SampledToken } from '../../core/sampling/params.ts'
 import type { StageRunner } from '../stage-runner.ts'
-import { createTinyModel } from '../tiny-model.ts'
+import { createTinyModel, type TinyModel } from '../tiny-model.ts'
 import { createWorkerStageRunner } from './proxy.browser.ts'
 
 const LIMIT_MS = 180_000
-const model = createTinyModel({ layerCount: 2, contextLength: 300 })
+const SESSION = 1 as SessionId
 const runners: StageRunner[] = []
+
+async function started(prefer: 'webgpu' | 'wasm'): Promise<StageRunner> {
+  const runner = createWorkerStageRunner({ prefer })
+  runners.push(runner)
+  const report = await runner.start()
+  expect(report.provider, report.notes.join()).toBe(prefer)
+  return runner
+}
 
 afterAll(async () => {
   await Promise.all(runners.map((runner) => runner.close()))
 })
 
-async function greedy(prefer: 'webgpu' | 'wasm'): Promise<number[]> {
-  const runner = createWorkerStageRunner({ prefer })
-  runners.push(runner)
-  const report = await runner.start()
-  expect(report.provider, report.notes.join()).toBe(prefer)
-  const whole = { start: 0, end: 4 }
-  for (const block of await runner.setStage(model.manifest, whole)) {
-    await runner.loadBlock(block, await model.blockBytes(block))
+async function load(runner: StageRunner, { manifest, blockBytes }: TinyModel): Promise<void> {
+  for (const block of await runner.setStage(manifest, { start: 0, end: 3 })) {
+    await runner.loadBlock(block, await blockBytes(block))
   }
-  // 250, then 12: over the first step of the cache's capacity, so its rows are moved to a larger buffer.
-  const prompt = Int32Array.from({ length: 262 }, (_, i) => (i * 29 + 5) % model.manifest.vocabSize)
-  const chosen: number[] = []
+}
+
+/** Greedy from a prompt in two chunks, then back to the second chunk. */
+async function greedy(
+  runner: StageRunner,
+  model: TinyModel,
+  [first, second]: readonly [number, number],
+): Promise<SampledToken[]> {
+  await load(runner, model)
+  const length = first + second
+  const prompt = Int32Array.from({ length }, (_, i) => (i * 29 + 5) % model.config.vocabSize)
+  const chosen: SampledToken[] = []
   let position = 0
   const step = async (ids: Int32Array, sample: boolean): Promise<void> => {
     const output = await runner.run({
-      session: 1 as SessionId,
+      session: SESSION,
       position,
       input: { kind: 'tokens', ids },
       sample: sample ? { params: GREEDY, history: new Int32Array(0), promptLength: 0 } : null,
     })
     position += ids.length
-    if (output.kind === 'token') chosen.push(output.sampled.token)
+    if (output.kind === 'token') chosen.push(output.sampled)
   }
-  await step(prompt.slice(0, 250), false)
-  await step(prompt.slice(250), true)
-  for (let i = 0; i < 4; i++) await step(Int32Array.of(chosen.at(-1) ?? 0), true)
-  // Back to an earlier position: the same buffer, a smaller total.
-  position = 250
-  await step(prompt.slice(250), true)
+  await step(prompt.slice(0, first), false)
+  await step(prompt.slice(first), true)
+  for (let i = 0; i < 2; i++) await step(Int32Array.of(chosen.at(-1)?.token ?? 0), true)
+  position = first
+  await step(prompt.slice(first), true)
+  await runner.release(SESSION)
+  expect(chosen).toHaveLength(4)
+  expect(chosen.at(-1)?.token).toBe(chosen[0]?.token)
   return chosen
 }
 
-it(
-  'gives the same greedy tokens on WebGPU as on WASM',
-  async () => {
-    const onGpu = await greedy('webgpu')
-    expect(onGpu).toHaveLength(6)
-    expect(onGpu.at(-1)).toBe(onGpu[0])
-    expect(onGpu).toEqual(await greedy('wasm'))
-  },
-  LIMIT_MS,
-)
+describe('WebGPU in a Web Worker', () => {
+  let gpu: StageRunner
+  let wasm: StageRunner
 
-it(
-  'passes a software GPU over unless it is asked for, and says so',
-  async () => {
-    const runner = createWorkerStageRunner({ prefer: 'auto' })
-    runners.push(runner)
-    const report = await runner.start()
-    expect(report.provider).toBe('wasm')
-    expect(report.notes.join()).toContain('webgpu: ')
-  },
-  LIMIT_MS,
-)
+  beforeAll(async () => {
+    gpu = await started('webgpu')
+    wasm = await started('wasm')
+  }, LIMIT_MS)
+
+  it.each<[WeightDtype, number, readonly [number, number]]>([
+    // Over the first step of the cache's capacity, so its rows are moved to a larger buffer.
+    ['f32', 1e-3, [250, 12]],
+    ['f16', 1e-3, [9, 3]],
+    ['q4', 0.05, [9, 3]],
+  ])(
+    'gives the same greedy tokens as WASM with %s weights',
+    async (dtype, tolerance, chunks) => {
+      const model = createTinyModel({ layerCount: 1, contextLength: 300, dtype })
+      const onGpu = await greedy(gpu, model, chunks)
+      const onWasm = await greedy(wasm, model, chunks)
+      expect(onGpu.map(({ token }) => token)).toEqual(onWasm.map(({ token }) => token))
+      onGpu.forEach(({ logprob }, i) => {
+        expect(Math.abs(logprob - (onWasm[i]?.logprob ?? NaN))).toBeLessThan(tolerance)
+      })
+    },
+    LIMIT_MS,
+  )
+
+  it(
+    'is passed over where it is only software, unless asked for, and that is said',
+    async () => {
+      const runner = createWorkerStageRunner({ prefer: 'auto' })
+      runners.push(runner)
+      const report = await runner.start()
+      expect(report.provider).toBe('wasm')
+      expect(report.notes.join()).toContain('webgpu: ')
+    },
+    LIMIT_MS,
+  )
+})

@@ -26,15 +26,15 @@ const YEAR_SECONDS = 31_536_000
 
 /**
  * Scripts, styles and connections from here only. `wasm-unsafe-eval` lets WASM compile; workers may start
- * from blobs, as ORT's threads do; styles that components set on elements need `unsafe-inline`.
+ * from blobs, as ORT's threads do.
  */
 const CONTENT_POLICY = [
   "default-src 'self'",
   "script-src 'self' 'wasm-unsafe-eval'",
   "worker-src 'self' blob:",
   "connect-src 'self' ws: wss:",
-  "img-src 'self' data: blob:",
-  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self'",
+  "style-src 'self'",
   "object-src 'none'",
   "base-uri 'none'",
   "form-action 'self'",

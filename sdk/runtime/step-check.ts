@@ -4,7 +4,7 @@ import type { Manifest } from '../core/model/manifest.ts'
 import { requireFinite } from './finite.ts'
 import type { StageStep } from './stage-runner.ts'
 
-/** A range that a stage can have. @throws CrowdError bad-request, model-invalid */
+/** A range that a stage can have, the empty one included. @throws CrowdError bad-request, model-invalid */
 export function checkRange(manifest: Manifest, range: BlockRange): void {
   const blocks = manifest.layerCount + 2
   if (manifest.blocks.length !== blocks) {
@@ -12,17 +12,18 @@ export function checkRange(manifest: Manifest, range: BlockRange): void {
   }
   const { start, end } = range
   const isWhole = Number.isSafeInteger(start) && Number.isSafeInteger(end)
-  if (!isWhole || start < 0 || end <= start || end > blocks) {
+  if (!isWhole || start < 0 || end < start || end > blocks) {
     throw new CrowdError('bad-request', `blocks ${start} to ${end} are not in 0 to ${blocks}`)
   }
 }
 
 /**
  * How many tokens a step brings, once it fits this stage.
- * @throws CrowdError bad-frame, non-finite, prompt-too-long
+ * @throws CrowdError bad-frame, non-finite, prompt-too-long, stage-failed (an empty range)
  */
 export function checkStep(manifest: Manifest, range: BlockRange, step: StageStep): number {
   const { position, input } = step
+  if (range.start === range.end) throw new CrowdError('stage-failed', 'this device holds no blocks')
   const wanted = range.start === 0 ? 'tokens' : 'hidden'
   if (input.kind !== wanted) {
     throw new CrowdError('bad-frame', `this stage takes ${wanted}, not ${input.kind}`)

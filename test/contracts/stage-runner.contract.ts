@@ -225,6 +225,14 @@ export function describeStageRunnerContract(
       await runner.release(newSession())
     })
 
+    it('an empty range frees everything; the blocks are wanted anew afterwards', async () => {
+      expect(await runner.setStage(manifest, { start: 0, end: 0 })).toEqual([])
+      await expect(runner.run(tokens(newSession(), 0, PROMPT))).rejects.toEqual(
+        failing('stage-failed'),
+      )
+      expect(await load(runner, whole)).toHaveLength(layerCount + 2)
+    })
+
     it('refuses what is beyond the context, with the numbers', async () => {
       const session = newSession()
       const long = new Array<number>(contextLength + 1).fill(1)
@@ -291,7 +299,7 @@ export function describeStageRunnerContract(
         await expect(moving.run(hidden(session, 0, row()))).resolves.toMatchObject({
           kind: 'hidden',
         })
-        await expect(moving.setStage(manifest, { start: 3, end: 3 })).rejects.toEqual(
+        await expect(moving.setStage(manifest, { start: 3, end: 2 })).rejects.toEqual(
           failing('bad-request'),
         )
         const newModel = { ...manifest, revision: 'new' }

@@ -165,6 +165,18 @@ test('a load that fails names the layers, keeps the code and can be followed by 
   expect(reports.at(-1)).toMatchObject({ assignment: 2, state: 'ready' })
 })
 
+test('a device that is set aside after a failure goes on showing why', async () => {
+  const { holder, kit } = setUp()
+  kit.refuse = 2
+  await holder.assign(order(1, { start: 1, end: 3 }), manifest)
+  await holder.assign(order(2, null), manifest)
+  expect(holder.held()).toMatchObject({
+    range: null,
+    state: 'ready',
+    error: { code: 'out-of-memory' },
+  })
+})
+
 test('a spare holds nothing', async () => {
   const { holder, loaded } = setUp()
   await holder.assign(order(1, { start: 0, end: 2 }), manifest)

@@ -157,6 +157,8 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
       running.abort()
       running = new AbortController()
       const { signal } = running
+      // A device that is set aside because it failed goes on showing why.
+      const error = order.range === null ? (held?.error ?? null) : null
       held = {
         assignment: order.assignment,
         range: order.range,
@@ -165,7 +167,7 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
         doneBytes: 0,
         totalBytes: 0,
         fetchedBytes: 0,
-        error: null,
+        error,
       }
       deps.onChange()
       tail = tail.then(() => carryOut(manifest, order.range, signal))

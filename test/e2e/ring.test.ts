@@ -47,31 +47,39 @@ describe('a ring of real tabs', () => {
       () => undefined,
     )
     expect(result.problems).toEqual([])
-    expect(result.tabs.map(({ blocks }) => blocks)).toEqual([
-      [0, 2],
-      [2, 3],
-      [3, 6],
+    // Every block once, in order, and no tab with more than half of the layers.
+    const blocks = result.tabs.map((tab) => tab.blocks)
+    expect([blocks[0]?.[0], blocks[1]?.[0], blocks[2]?.[0]]).toEqual([
+      0,
+      blocks[0]?.[1],
+      blocks[1]?.[1],
     ])
+    expect(blocks[2]?.[1]).toBe(6)
+    expect(Math.max(...blocks.map(([start, end]) => end - start))).toBeLessThanOrEqual(3)
     expect(result.tabs.map(({ path }) => path)).toEqual(['direct', 'direct', 'direct'])
     expect(result.hostActivationBytes).toBe(0)
   })
 
-  test('a WebGPU tab and a WASM tab make one chain with the same greedy text', async () => {
-    const { started, ...mixed } = await start({ tabs: 0, stages: 2 })
-    await mixed.openTab({ provider: 'webgpu' })
-    await mixed.openTab({ provider: 'wasm' })
-    const swarm = await mixed.complete()
-    expect(
-      swarm.peers
-        .map((peer) => peer.provider)
-        .filter(Boolean)
-        .sort(),
-    ).toEqual(['wasm', 'webgpu'])
-    const page = await mixed.openPage(started.urls.chat)
-    const answer = await askOnPage(page, QUESTION, 100_000)
-    expect(answer.phase).toBe('done')
-    expect(answer.text).toBe(await unsplit([ask(QUESTION)], mixed.dataDir))
-  })
+  test(
+    'a WebGPU tab and a WASM tab make one chain with the same greedy text',
+    { timeout: 300_000 },
+    async () => {
+      const { started, ...mixed } = await start({ tabs: 0, stages: 2 })
+      await mixed.openTab({ provider: 'webgpu' })
+      await mixed.openTab({ provider: 'wasm' })
+      const swarm = await mixed.complete(150_000)
+      expect(
+        swarm.peers
+          .map((peer) => peer.provider)
+          .filter(Boolean)
+          .sort(),
+      ).toEqual(['wasm', 'webgpu'])
+      const page = await mixed.openPage(started.urls.chat)
+      const answer = await askOnPage(page, QUESTION, 150_000)
+      expect(answer.phase).toBe('done')
+      expect(answer.text).toBe(await unsplit([ask(QUESTION)], mixed.dataDir))
+    },
+  )
 
   test('a second question knows the first, through the chat template', async () => {
     const { started, complete, openPage, dataDir } = await start({ tabs: 2 })

@@ -210,6 +210,10 @@ describe('a stage', () => {
     const whole = await engine.run(tokens(0, 1, 2, 3, 4, 6))
     const lastRow = dataOf(whole).slice(3 * hiddenSize)
     expect(largestDifference(dataOf(good), lastRow)).toBeLessThan(1e-5)
+    // What lay behind the position of a failed step was overwritten, so it can't be built upon.
+    await expect(engine.run(tokens(1, 5))).rejects.toMatchObject({ code: 'non-finite' })
+    await expect(engine.run(tokens(5, 1))).rejects.toMatchObject({ code: 'stage-failed' })
+    await expect(engine.run(tokens(1, 2, 3))).resolves.toMatchObject({ kind: 'hidden' })
     await engine.close()
   })
 

@@ -3,9 +3,16 @@ import { describeChannelContract } from '../../test/contracts/channel.contract.t
 import { createManualTimers, settle } from '../../test/support/manual-timers.ts'
 import { tapLink } from '../../test/support/link-tap.ts'
 import { testOrder } from '../../test/support/signaling-hub.ts'
-import { CREDIT_BYTES, HANDSHAKE_REPEAT_MS, SEND_STALL_MS } from '../core/limits.ts'
+import {
+  BUFFER_HIGH_BYTES,
+  BUFFER_LOW_BYTES,
+  CREDIT_BYTES,
+  HANDSHAKE_REPEAT_MS,
+  SEND_STALL_MS,
+} from '../core/limits.ts'
 import { CHUNK_PAYLOAD_BYTES, writeChunk } from '../core/wire/chunker.ts'
-import { readLinkMessage, writeLinkMessage } from '../core/wire/link-message.ts'
+import { helloFor, readLinkMessage, writeLinkMessage } from '../core/wire/link-message.ts'
+import type { Lane } from './channel.ts'
 import { createChannel } from './frame-channel.ts'
 import { createMemoryWire } from './memory-link.ts'
 
@@ -168,7 +175,75 @@ describe('flow', () => {
     await advance(2_500)
     expect(closes).toEqual(['timeout: the other end stopped moving data'])
   })
+
+  test('CR3 ends the link when the other end ignores the window', async () => {
+    const { other, closes } = await scripted()
+    // Nobody listens, so nothing is consumed and no credit is due.
+    for (let number = 0; number < 5; number += 1) {
+      other.send('bulk', writeChunk(new Uint8Array(60_000), number, 0))
+    }
+    await settle()
+    expect(closes).toEqual([expect.stringMatching(/^bad-frame: bad flow/)])
+  })
+
+  test('CR5 waits while the transport holds too much back, and goes on when it drained', async () => {
+    const { a, link, out } = await hollow()
+    link.buffered = BUFFER_HIGH_BYTES + 1
+    const before = out.length
+    let done = false
+    void a.send(new Uint8Array(10), 'bulk').then(() => (done = true))
+    void a.send(new Uint8Array(10), 'control')
+    await settle()
+    expect([out.length - before, done]).toEqual([0, false])
+    link.buffered = BUFFER_LOW_BYTES
+    link.drain()
+    await settle()
+    expect([out.length - before, done]).toEqual([2, true])
+  })
+
+  test('HB5 hears nothing after its close, even from a link that goes on', async () => {
+    const { a, link } = await hollow()
+    const frames: Uint8Array[] = []
+    a.onFrame((frame) => frames.push(frame))
+    link.receive('bulk', writeChunk(new Uint8Array(4), 0, 0))
+    a.close('done')
+    const received = a.stats().receivedBytes
+    link.receive('bulk', writeChunk(new Uint8Array(4), 1, 0))
+    expect(frames.length).toBe(1)
+    expect(a.stats().receivedBytes).toBe(received)
+  })
 })
+
+/** An open channel over a link with nothing behind it: the test is the transport. */
+async function hollow() {
+  const out: { lane: Lane; message: Uint8Array }[] = []
+  let receive: (lane: Lane, message: Uint8Array) => void = () => undefined
+  let drain: () => void = () => undefined
+  const link = {
+    buffered: 0,
+    receive: (lane: Lane, message: Uint8Array) => receive(lane, message),
+    drain: () => drain(),
+  }
+  const a = createChannel({
+    link: {
+      path: 'local',
+      send: (lane, message) => void out.push({ lane, message }),
+      bufferedBytes: () => link.buffered,
+      onDrain: (handler) => (drain = handler),
+      onMessage: (handler) => (receive = handler),
+      onClose: () => undefined,
+      close: () => undefined,
+    },
+    order: testOrder(true),
+    timers: createManualTimers(),
+  })
+  for (const lane of ['control', 'bulk'] as const) {
+    receive(lane, helloFor(lane, 1, CREDIT_BYTES))
+    receive(lane, writeLinkMessage({ kind: 'ack', lane, attempt: 1 }))
+  }
+  await a.opened
+  return { a, link, out }
+}
 
 /** A channel whose other end is a script: it shakes hands and answers pings, and does nothing else by itself. */
 async function scripted() {

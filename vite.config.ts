@@ -23,7 +23,7 @@ export default defineConfig({
   publicDir: false,
   plugins: [svelte({ configFile: false })],
   resolve: { conditions: ortConditions },
-  worker: { format: 'es', rolldownOptions: { checks: { pluginTimings: false } } },
+  worker: { format: 'es', rolldownOptions: { checks: { bundlerTimings: false } } },
   optimizeDeps: { exclude: ['onnxruntime-web'] },
   server: {
     headers: isolation,
@@ -39,7 +39,7 @@ export default defineConfig({
     target: 'es2022',
     assetsInlineLimit: 0,
     rolldownOptions: {
-      checks: { pluginTimings: false },
+      checks: { bundlerTimings: false },
       input: { index: page('index'), join: page('join'), dashboard: page('dashboard') },
     },
   },

@@ -42,7 +42,7 @@ export async function runPrompt(
   if (prompt === '') throw new CrowdError('bad-option', 'the prompt is empty')
   const model = await openModel(modelName, options.data)
   const promptIds = options.raw
-    ? model.tokenizer.encode(prompt)
+    ? model.tokenizer.encode(prompt, { control: true })
     : model.tokenizer.encodeChat([{ role: 'user', content: prompt }])
   const chain = await openChain(model, options.stages)
   try {

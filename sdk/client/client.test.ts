@@ -6,16 +6,18 @@ import type { ServerMessage } from '../protocol/server-to-client.ts'
 import { createClient } from './client.ts'
 import type { GenerateEvent, GenerateRequest } from './client-types.ts'
 
+const letters = (text: string): number[] => Array.from(text, (letter) => letter.charCodeAt(0))
+
 /** One token per UTF-16 unit; id 0 is the end token and decodes to nothing. */
 const tokenizer = {
-  encode: (text: string) => [...text].map((letter) => letter.charCodeAt(0)),
+  encode: letters,
   decode: (ids: readonly number[]) =>
     ids
       .filter((id) => id !== 0)
       .map((id) => String.fromCharCode(id))
       .join(''),
   encodeChat: (messages: readonly { content: string }[]) =>
-    [...messages.map(({ content }) => content).join('')].map((letter) => letter.charCodeAt(0)),
+    letters(messages.map(({ content }) => content).join('')),
 }
 
 function setUp(contextLength = 100) {
@@ -99,8 +101,8 @@ test('an answer is the concatenated deltas, the end token shows nothing', async 
 
 test('a stop string ends the answer before it and cancels the ring', async () => {
   const { events, signaling } = await run({ prompt: 'a', stop: ['. '] }, ({ signaling, token }) => {
-    for (const [index, letter] of [...'Yes. No'].entries())
-      signaling.deliver(token(letter.charCodeAt(0), index + 1))
+    for (const [index, letter] of letters('Yes. No').entries())
+      signaling.deliver(token(letter, index + 1))
   })
   expect(textOf(events)).toBe('Yes')
   expect(events.at(-1)).toMatchObject({ kind: 'end', reason: 'stop' })

@@ -23,6 +23,12 @@ export type ClientDeps = {
 
 type Answer =
   ServerMessageOf<'ask-accepted'> | ServerMessageOf<'ask-token'> | ServerMessageOf<'ask-end'>
+function isAnswer(message: ServerMessage): message is Answer {
+  return (
+    message.kind === 'ask-accepted' || message.kind === 'ask-token' || message.kind === 'ask-end'
+  )
+}
+
 type Queue = EventQueue<Answer | { kind: 'stopped' }>
 
 /**
@@ -33,15 +39,7 @@ export function createClient(deps: ClientDeps): Client {
   const queues = new Map<RequestId, Queue>()
 
   deps.signaling.onMessage((message: ServerMessage) => {
-    switch (message.kind) {
-      case 'ask-accepted':
-      case 'ask-token':
-      case 'ask-end':
-        queues.get(message.request)?.push(message)
-        return
-      default:
-        return
-    }
+    if (isAnswer(message)) queues.get(message.request)?.push(message)
   })
   deps.signaling.onState((state) => {
     const error = lostError(state)
@@ -104,7 +102,6 @@ function encodePrompt(deps: ClientDeps, request: GenerateRequest): number[] {
 
 function send(deps: ClientDeps, request: GenerateRequest, id: RequestId, prompt: number[]): void {
   const room = deps.contextLength - prompt.length
-  const sampling = { ...GREEDY, ...request.sampling }
   const sent = deps.signaling.send({
     kind: 'ask',
     request: id,
@@ -112,7 +109,7 @@ function send(deps: ClientDeps, request: GenerateRequest, id: RequestId, prompt:
     prompt,
     maxTokens: Math.min(request.maxTokens ?? room, room),
     stopIds: [],
-    sampling: { ...sampling, logitBias: sampling.logitBias.map(([token, bias]) => [token, bias]) },
+    sampling: { ...GREEDY, ...request.sampling },
   })
   if (!sent) throw new CrowdError('signaling-closed', 'the host is not reachable')
 }

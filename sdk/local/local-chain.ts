@@ -87,16 +87,8 @@ async function generate(
   session: SessionId,
   request: LocalRequest,
 ): Promise<LocalAnswer> {
-  const { prompt, sampling } = request
-  const room = manifest.contextLength - prompt.length
-  if (prompt.length === 0) throw new CrowdError('bad-request', 'the prompt has no tokens')
-  if (room < 1) {
-    throw new CrowdError(
-      'prompt-too-long',
-      `the prompt has ${prompt.length} tokens, the context holds ${manifest.contextLength}`,
-    )
-  }
-  const limit = Math.min(request.maxTokens, room)
+  const { prompt, sampling, signal } = request
+  const limit = Math.min(request.maxTokens, roomFor(manifest, prompt.length))
   const stops = new Set([...manifest.eosTokenIds, ...(request.stopIds ?? [])])
   const ids: number[] = []
   const decodeMs = runners.map(() => 0)
@@ -108,48 +100,57 @@ async function generate(
     history: needsHistory(sampling) ? Int32Array.from([...prompt, ...ids]) : new Int32Array(),
     promptLength: prompt.length,
   })
+  const decode = (token: number): StageStep => ({
+    session,
+    position: prompt.length + ids.length - 1,
+    input: { kind: 'tokens', ids: Int32Array.of(token) },
+    sample: sample(),
+  })
+  const addMs = (stage: number, ms: number): void => {
+    decodeMs[stage] = (decodeMs[stage] ?? 0) + ms
+  }
 
   let output: StageOutput | null = null
-  for (const chunk of prefillChunks(prompt, PREFILL_CHUNK_TOKENS)) {
-    request.signal?.throwIfAborted()
-    const step: StageStep = {
-      session,
-      position: chunk.position,
-      input: { kind: 'tokens', ids: chunk.ids },
-      sample: chunk.last ? sample() : null,
-    }
-    output = await lap(runners, step)
+  for (const { position, ids: chunk, last } of prefillChunks(prompt, PREFILL_CHUNK_TOKENS)) {
+    signal?.throwIfAborted()
+    const input = { kind: 'tokens', ids: chunk } as const
+    output = await lap(runners, { session, position, input, sample: last ? sample() : null })
   }
   for (;;) {
-    if (output?.kind !== 'token') throw new CrowdError('internal', 'the last stage chose no token')
-    const { token } = output.sampled
+    const sampled = chosen(output)
     if (ids.length === 0) firstTokenMs = performance.now() - startedAt
-    ids.push(token)
-    request.onToken?.(output.sampled)
-    if (stops.has(token) || ids.length >= limit) {
+    ids.push(sampled.token)
+    request.onToken?.(sampled)
+    const stopped = stops.has(sampled.token)
+    if (stopped || ids.length >= limit) {
       const laps = Math.max(ids.length - 1, 1)
       return {
         ids,
-        reason: stops.has(token) ? 'stop' : 'length',
+        reason: stopped ? 'stop' : 'length',
         msPerStage: decodeMs.map((ms) => ms / laps),
         firstTokenMs,
         totalMs: performance.now() - startedAt,
       }
     }
-    request.signal?.throwIfAborted()
-    output = await lap(
-      runners,
-      {
-        session,
-        position: prompt.length + ids.length - 1,
-        input: { kind: 'tokens', ids: Int32Array.of(token) },
-        sample: sample(),
-      },
-      (stage, ms) => {
-        decodeMs[stage] = (decodeMs[stage] ?? 0) + ms
-      },
-    )
+    signal?.throwIfAborted()
+    output = await lap(runners, decode(sampled.token), addMs)
   }
+}
+
+/** Tokens that fit behind the prompt. @throws CrowdError bad-request, prompt-too-long */
+function roomFor(manifest: Manifest, promptLength: number): number {
+  if (promptLength === 0) throw new CrowdError('bad-request', 'the prompt has no tokens')
+  const room = manifest.contextLength - promptLength
+  if (room >= 1) return room
+  throw new CrowdError(
+    'prompt-too-long',
+    `the prompt has ${promptLength} tokens and the model holds ${manifest.contextLength}, answer included`,
+  )
+}
+
+function chosen(output: StageOutput | null): SampledToken {
+  if (output?.kind === 'token') return output.sampled
+  throw new CrowdError('internal', 'the last stage chose no token')
 }
 
 /** One step through all stages. */

@@ -64,8 +64,11 @@ export const samplingParams = v.object({
   frequencyPenalty: v.pipe(finite, v.minValue(-2), v.maxValue(2)),
   seed: u32,
   logitBias: v.pipe(
-    v.array(v.tuple([tokenId, v.pipe(finite, v.minValue(-100), v.maxValue(100))])),
+    v.array(
+      v.pipe(v.tuple([tokenId, v.pipe(finite, v.minValue(-100), v.maxValue(100))]), v.readonly()),
+    ),
     v.maxLength(1_024),
+    v.readonly(),
   ),
   topLogprobs: count(20),
 })
@@ -73,7 +76,11 @@ export const samplingParams = v.object({
 export const sampledToken = v.object({
   token: tokenId,
   logprob: v.number(),
-  top: v.pipe(v.array(v.object({ token: tokenId, logprob: v.number() })), v.maxLength(20)),
+  top: v.pipe(
+    v.array(v.object({ token: tokenId, logprob: v.number() })),
+    v.maxLength(20),
+    v.readonly(),
+  ),
 })
 
 export const finishReason = v.picklist(['stop', 'length', 'cancelled', 'error'])

@@ -177,6 +177,18 @@ test('a device that is set aside after a failure goes on showing why', async () 
   })
 })
 
+test('what the runner lost is loaded again from the store; a whole stage is left alone', async () => {
+  const { holder, loaded, fetched, reports } = setUp()
+  await holder.assign(order(1, { start: 0, end: 2 }), manifest)
+  expect(await holder.reload()).toBe(false)
+  const before = fetched.length
+  loaded.delete(1)
+  expect(await holder.reload()).toBe(true)
+  expect([...loaded.keys()]).toEqual([0, 1])
+  expect(fetched).toHaveLength(before)
+  expect(reports.slice(-2).map(({ state }) => state)).toEqual(['loading', 'ready'])
+})
+
 test('a spare holds nothing', async () => {
   const { holder, loaded } = setUp()
   await holder.assign(order(1, { start: 0, end: 2 }), manifest)

@@ -35,6 +35,8 @@ export type HeldStage = {
 export type StageHolder = {
   /** A newer assignment replaces an older one, also one that is still under way. Never throws. */
   assign(order: ServerMessageOf<'assign'>, manifest: Manifest): Promise<void>
+  /** Loads again what the runner lost; true when there was something. @throws CrowdError */
+  reload(): Promise<boolean>
   held(): HeldStage | null
   /** Says again what is held, after a reconnect. */
   announce(): void
@@ -45,6 +47,7 @@ const EMPTY: BlockRange = { start: 0, end: 0 }
 
 export function createStageHolder(deps: StageHolderDeps): StageHolder {
   let held: HeldStage | null = null
+  let model: Manifest | null = null
   let running = new AbortController()
   /** Loads never overlap: a replaced one ends before the next begins. */
   let tail: Promise<void> = Promise.resolve()
@@ -90,13 +93,33 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
     await fetchAll(pieces, signal)
     update({ state: 'loading' })
     announce()
-    for (const index of await deps.runner.setStage(manifest, range)) {
+    await loadWanted(manifest, await deps.runner.setStage(manifest, range), signal)
+  }
+
+  async function loadWanted(
+    manifest: Manifest,
+    wanted: readonly number[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    for (const index of wanted) {
       signal.throwIfAborted()
       await loadBlock(manifest, index, signal)
     }
     signal.throwIfAborted()
     update({ state: 'ready' })
     announce()
+  }
+
+  async function reload(): Promise<boolean> {
+    if (held === null || held.range === null || held.state !== 'ready' || model === null)
+      return false
+    const { signal } = running
+    const wanted = await deps.runner.setStage(model, held.range)
+    if (wanted.length === 0) return false
+    update({ state: 'loading' })
+    announce()
+    await loadWanted(model, wanted, signal)
+    return true
   }
 
   async function loadBlock(manifest: Manifest, index: number, signal: AbortSignal): Promise<void> {
@@ -157,6 +180,7 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
       running.abort()
       running = new AbortController()
       const { signal } = running
+      model = manifest
       // A device that is set aside because it failed goes on showing why.
       const error = order.range === null ? (held?.error ?? null) : null
       held = {
@@ -172,6 +196,15 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
       deps.onChange()
       tail = tail.then(() => carryOut(manifest, order.range, signal))
       return tail
+    },
+    reload() {
+      const done = tail.then(reload)
+      // What comes later must not fail with it.
+      tail = done.then(
+        () => undefined,
+        () => undefined,
+      )
+      return done
     },
     held: () => held,
     announce,

@@ -215,7 +215,7 @@ function createLastStage(deps: StageSessionDeps, order: SessionOrder): LastStage
         kind: 'session-token',
         ...head,
         position,
-        sampled: { ...sampled, top: [...sampled.top] },
+        sampled,
       })
       const reason = stops.has(sampled.token) ? 'stop' : tokens >= order.maxTokens ? 'length' : null
       if (reason !== null || now - toldAt > TIMINGS_MS) tellTimings(now)

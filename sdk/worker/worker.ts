@@ -7,12 +7,15 @@ import type { ClientMessage } from '../protocol/client-to-server.ts'
 import type { ServerMessage } from '../protocol/server-to-client.ts'
 import type { StageRunner } from '../runtime/stage-runner.ts'
 import type { ShardStore } from '../storage/shard-store.ts'
+import { createAnnouncer } from './announcer.ts'
+import { dispatch } from './dispatch.ts'
 import { createLinks } from './links.ts'
+import { createReviver } from './reviver.ts'
 import { createSessions } from './sessions.ts'
 import { createStageHolder, type FetchPieces } from './stage-holder.ts'
 import { createStepMeter } from './step-meter.ts'
 import type { Worker, WorkerSnapshot } from './worker-snapshot.ts'
-import { pledgeOf, snapshotOf, type WorkerState } from './worker-view.ts'
+import { snapshotOf, type WorkerState } from './worker-view.ts'
 
 export type WorkerDeps = {
   signaling: Signaling
@@ -51,7 +54,6 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     error: null,
   }
   let stopTicking: () => void = () => undefined
-  let toldSteps = 0
 
   const tell = (message: ClientMessage): void => {
     deps.signaling.send(message)
@@ -62,7 +64,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     fetchPieces: deps.fetchPieces,
     report(message) {
       tell(message)
-      if (message.state === 'ready' || message.state === 'failed') void refreshStorage()
+      if (message.state === 'ready' || message.state === 'failed') void announcer.storage()
     },
     onChange: changed,
   })
@@ -77,10 +79,33 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
   const sessions = createSessions({
     runner: deps.runner,
     channel: (pair) => links.channel(pair),
-    tell,
+    tell(message) {
+      tell(message)
+      if (message.kind === 'session-failed') reviver.stepFailed(message.error.code)
+    },
     onStep: (tokens, computeMs) => meter.add(tokens, computeMs),
     onChange: changed,
     now: deps.now,
+  })
+  const reviver = createReviver({
+    runner: deps.runner,
+    holder,
+    onRevived(report) {
+      state.runner = report
+      void announcer.pledge()
+    },
+    onGivenUp: fail,
+  })
+
+  const announcer = createAnnouncer({
+    state,
+    store: deps.store,
+    holder,
+    links,
+    meter,
+    tell,
+    loadManifest: deps.loadManifest,
+    changed,
   })
 
   function snapshot(): WorkerSnapshot {
@@ -113,44 +138,14 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     }
   }
 
-  async function refreshStorage(): Promise<void> {
-    try {
-      state.storage = await deps.store.usage()
-      changed()
-    } catch {
-      // The page then shows no numbers for storage; pieces themselves report their own failures.
-      state.storage = null
-    }
-  }
-
-  async function sendPledge(): Promise<void> {
-    const pledge = pledgeOf(state, await deps.store.list().catch(() => []))
-    if (pledge !== null) tell(pledge)
-    changed()
-  }
-
-  /** After every (re)connect: what this device is and holds, in full. */
-  async function announce(
-    welcome: Extract<SignalingState, { kind: 'open' }>['welcome'],
-  ): Promise<void> {
-    state.peer = welcome.peer
-    if (state.manifest === null || state.manifestPath !== welcome.manifestPath) {
-      state.manifest = await deps.loadManifest(welcome.manifestPath)
-      state.manifestPath = welcome.manifestPath
-    }
-    await sendPledge()
-    holder.announce()
-    links.announce()
-  }
-
   function onState(next: SignalingState): void {
     state.signaling = next.kind
-    if (next.kind === 'open') announce(next.welcome).catch(fail)
+    if (next.kind === 'open') announcer.welcomed(next.welcome).catch(fail)
     if (next.kind === 'refused') fail(next.error)
     changed()
   }
 
-  async function onAssign(message: Extract<ServerMessage, { kind: 'assign' }>): Promise<void> {
+  async function assign(message: Extract<ServerMessage, { kind: 'assign' }>): Promise<void> {
     // Another model, or another build of it: its manifest lies where the welcome said.
     if (state.manifest?.revision !== message.revision) {
       state.manifest = await deps.loadManifest(state.manifestPath)
@@ -159,53 +154,9 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     await holder.assign(message, state.manifest)
   }
 
-  function onMessage(message: ServerMessage): void {
-    switch (message.kind) {
-      case 'assign':
-        onAssign(message).catch(fail)
-        return
-      case 'pair-open':
-        links.open(message)
-        return
-      case 'pair-close':
-        links.close(message.pair, message.reason)
-        return
-      case 'signal':
-        deps.connector.accept(message.pair, message.attempt, message.data)
-        return
-      case 'session-open':
-        if (state.manifest !== null) void sessions.open(message, state.manifest)
-        return
-      case 'session-start':
-        sessions.start(message)
-        return
-      case 'session-close':
-        sessions.close(message).catch(fail)
-        return
-      case 'welcome':
-      case 'refused':
-      case 'ask-accepted':
-      case 'ask-token':
-      case 'ask-end':
-      case 'swarm':
-        return
-    }
-  }
-
   /** Once a second: measurements to the host when there are new ones, and round trips to the page. */
   function tick(): void {
-    const held = holder.held()
-    if (held !== null && meter.steps !== toldSteps) {
-      toldSteps = meter.steps
-      tell({
-        kind: 'stage-stats',
-        assignment: held.assignment,
-        steps: meter.steps,
-        tokens: meter.tokens,
-        stepMs: meter.stepMs ?? 0,
-      })
-      links.announce()
-    }
+    announcer.stats()
     changed()
     stopTicking = deps.later(STATS_MS, tick)
   }
@@ -235,8 +186,17 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
       try {
         state.runner = await deps.runner.start()
         changed()
-        await refreshStorage()
-        deps.signaling.onMessage(onMessage)
+        await announcer.storage()
+        deps.signaling.onMessage((message) =>
+          dispatch(message, {
+            links,
+            sessions,
+            connector: deps.connector,
+            manifest: () => state.manifest,
+            assign,
+            fail,
+          }),
+        )
         deps.signaling.onState(onState)
         deps.signaling.connect()
         tick()
@@ -246,19 +206,19 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     },
     setPledge(memoryBytes) {
       state.pledgeBytes = memoryBytes
-      void sendPledge()
+      void announcer.pledge()
     },
     async pause() {
       state.paused = true
-      await sendPledge()
+      await announcer.pledge()
     },
     async resume() {
       state.paused = false
-      await sendPledge()
+      await announcer.pledge()
     },
     setHidden(hidden) {
       state.hidden = hidden
-      void sendPledge()
+      void announcer.pledge()
     },
     async leave() {
       if (state.gone !== null) return

@@ -1,4 +1,3 @@
-import type { PairId } from '../../sdk/core/ids.ts'
 import type { Signaling, SignalingState } from '../../sdk/net/signaling.ts'
 import type { ClientMessage } from '../../sdk/protocol/client-to-server.ts'
 import type { ServerMessage } from '../../sdk/protocol/server-to-client.ts'
@@ -40,7 +39,7 @@ export function createFakeSignaling(): FakeSignaling {
       for (const handler of stateHandlers) handler(next)
     },
     relay: {
-      send: (_pair: PairId, _message: Uint8Array) => fake.up,
+      send: () => fake.up,
       onMessage() {},
     },
     close() {

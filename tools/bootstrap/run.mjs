@@ -9,7 +9,10 @@ await runMain(async () => {
   const [script = '', ...args] = process.argv.slice(2)
   await ensureInstalled()
   await ensureBuilt()
-  const child = spawn(process.execPath, ['--import', 'tsx', join(root, script), ...args], { cwd: root, stdio: 'inherit' })
+  const child = spawn(process.execPath, ['--import', 'tsx', join(root, script), ...args], {
+    cwd: root,
+    stdio: 'inherit',
+  })
   process.on('SIGINT', () => child.kill('SIGINT'))
   process.exitCode = await new Promise((resolve) => {
     child.on('exit', (code) => resolve(code ?? 1))

@@ -11,7 +11,15 @@ import { fileURLToPath } from 'node:url'
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 const installStamp = join(root, 'node_modules', '.crowdinfer-lock')
 const buildStamp = join(root, 'dist', '.stamp')
-const buildInputs = ['sdk', 'signaling', 'web', 'package.json', 'package-lock.json', 'tsconfig.json', 'vite.config.ts']
+const buildInputs = [
+  'sdk',
+  'signaling',
+  'web',
+  'package.json',
+  'package-lock.json',
+  'tsconfig.json',
+  'vite.config.ts',
+]
 
 /** A packed install has no sources: everything is built already. */
 const isClone = existsSync(join(root, 'vite.config.ts'))
@@ -71,7 +79,9 @@ export function spawned(command, args, options = {}) {
     const child = spawn(command, args, { cwd: root, stdio: ['ignore', 2, 2], ...options })
     child.on('error', reject)
     child.on('exit', (code) =>
-      code === 0 ? resolve() : reject(new Error(`${[command, ...args].join(' ')} ended with ${String(code)}`)),
+      code === 0
+        ? resolve()
+        : reject(new Error(`${[command, ...args].join(' ')} ended with ${String(code)}`)),
     )
   })
 }

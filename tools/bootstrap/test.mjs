@@ -26,5 +26,6 @@ async function ensureBrowser() {
   say('installing Chromium from Debian')
   await spawned('apt-get', ['update', '-qq'])
   await spawned('apt-get', ['install', '-y', '-qq', '--no-install-recommends', 'chromium'])
-  if (findBrowser() === null) throw new Error('Chromium was installed but is not where it was expected.')
+  if (findBrowser() === null)
+    throw new Error('Chromium was installed but is not where it was expected.')
 }

@@ -1,0 +1,78 @@
+import type { ClientMessage } from '../protocol/client-to-server.ts'
+import type { ServerMessageOf } from '../protocol/server-to-client.ts'
+import type { ShardStore } from '../storage/shard-store.ts'
+import type { Manifest } from '../core/model/manifest.ts'
+import type { Links } from './links.ts'
+import type { StageHolder } from './stage-holder.ts'
+import type { StepMeter } from './step-meter.ts'
+import { pledgeOf, type WorkerState } from './worker-view.ts'
+
+export type AnnouncerDeps = {
+  readonly state: WorkerState
+  readonly store: Pick<ShardStore, 'list' | 'usage'>
+  readonly holder: Pick<StageHolder, 'held' | 'announce'>
+  readonly links: Pick<Links, 'announce'>
+  readonly meter: StepMeter
+  tell(message: ClientMessage): void
+  loadManifest(path: string): Promise<Manifest>
+  changed(): void
+}
+
+/** What a worker tells the host about itself, beside its sessions. */
+export type Announcer = {
+  /** After every (re)connect: what this device is and holds, in full. @throws CrowdError from loadManifest */
+  welcomed(welcome: ServerMessageOf<'welcome'>): Promise<void>
+  /** What it gives, again. */
+  pledge(): Promise<void>
+  /** How fast it is, when it computed something since the last time. */
+  stats(): void
+  /** Looks at the store again, for the page. */
+  storage(): Promise<void>
+}
+
+export function createAnnouncer(deps: AnnouncerDeps): Announcer {
+  const { state, store, holder, links, meter, tell, changed } = deps
+  let toldSteps = 0
+
+  async function pledge(): Promise<void> {
+    const message = pledgeOf(state, await store.list().catch(() => []))
+    if (message !== null) tell(message)
+    changed()
+  }
+
+  return {
+    pledge,
+    async welcomed(welcome) {
+      state.peer = welcome.peer
+      if (state.manifest === null || state.manifestPath !== welcome.manifestPath) {
+        state.manifest = await deps.loadManifest(welcome.manifestPath)
+        state.manifestPath = welcome.manifestPath
+      }
+      await pledge()
+      holder.announce()
+      links.announce()
+    },
+    stats() {
+      const held = holder.held()
+      if (held === null || meter.steps === toldSteps) return
+      toldSteps = meter.steps
+      tell({
+        kind: 'stage-stats',
+        assignment: held.assignment,
+        steps: meter.steps,
+        tokens: meter.tokens,
+        stepMs: meter.stepMs ?? 0,
+      })
+      links.announce()
+    },
+    async storage() {
+      try {
+        state.storage = await store.usage()
+      } catch {
+        // The page then shows no numbers for storage; pieces themselves report their own failures.
+        state.storage = null
+      }
+      changed()
+    },
+  }
+}

@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest'
+import { CrowdError } from '../core/errors.ts'
+import type { RunnerReport } from '../runtime/stage-runner.ts'
+import { createReviver } from './reviver.ts'
+
+const report: RunnerReport = {
+  provider: 'wasm',
+  threads: 1,
+  notes: ['webgpu: the device was lost'],
+}
+
+function setUp() {
+  const kit = {
+    starts: 0,
+    lost: true,
+    revived: [] as RunnerReport[],
+    givenUp: [] as unknown[],
+    startFails: false,
+  }
+  const reviver = createReviver({
+    runner: {
+      start: () => {
+        kit.starts += 1
+        return kit.startFails
+          ? Promise.reject(new CrowdError('provider-unavailable', 'nothing runs'))
+          : Promise.resolve(report)
+      },
+    },
+    holder: { reload: () => Promise.resolve(kit.lost) },
+    onRevived: (found) => kit.revived.push(found),
+    onGivenUp: (thrown) => kit.givenUp.push(thrown),
+  })
+  const fail = async (code: string): Promise<void> => {
+    reviver.stepFailed(code)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  return { kit, fail }
+}
+
+test('after a lost device the runner starts anew and its blocks are loaded again', async () => {
+  const { kit, fail } = setUp()
+  await fail('stage-failed')
+  expect(kit.revived).toEqual([report])
+})
+
+test('a healthy runner is left alone, and so is one whose input was wrong', async () => {
+  const { kit, fail } = setUp()
+  kit.lost = false
+  await fail('stage-failed')
+  await fail('bad-frame')
+  expect(kit).toMatchObject({ starts: 1, revived: [], givenUp: [] })
+})
+
+test('a device that keeps failing gives up', async () => {
+  const { kit, fail } = setUp()
+  for (let loss = 0; loss < 4; loss += 1) await fail('timeout')
+  expect(kit.revived).toHaveLength(3)
+  expect(kit.givenUp).toMatchObject([{ code: 'stage-failed' }])
+})
+
+test('a device that does not come back gives up with the reason', async () => {
+  const { kit, fail } = setUp()
+  kit.startFails = true
+  await fail('stage-failed')
+  expect(kit.givenUp).toMatchObject([{ code: 'provider-unavailable' }])
+})

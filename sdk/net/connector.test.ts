@@ -38,7 +38,7 @@ function makeBoth(fatesA: readonly TryFate[] | null, fatesB: readonly TryFate[] 
     () => a.close(),
     () => b.close(),
   )
-  return { a, b, hub, timers, logs, triesA: makerA?.tries, triesB: makerB?.tries }
+  return { a, b, hub, timers, logs, makerA, makerB }
 }
 
 type Both = ReturnType<typeof makeBoth>
@@ -96,7 +96,7 @@ describe('the ladder', () => {
     const both = makeBoth(['breaks', 'connects'], ['connects'])
     const { a, b } = await connectBoth(both)
     expect([pathOf(a), pathOf(b)]).toEqual(['local', 'local'])
-    expect(both.triesA?.()).toBe(2)
+    expect(both.makerA?.tries()).toBe(2)
   })
 
   test('PA4 has the other end say that its half failed, so that nobody waits for the limit', async () => {
@@ -130,19 +130,35 @@ describe('the ladder', () => {
   }
 })
 
+describe('what a climb leaves behind', () => {
+  test('PA5 does not try again where gathering found nothing', async () => {
+    const both = makeBoth(['no candidates'], ['hangs'])
+    await connectBoth(both)
+    expect(both.makerA?.tries()).toBe(1)
+  })
+
+  test('PA6 closes every try that it gave up', async () => {
+    const both = makeBoth(['hangs', 'breaks'], ['hangs'])
+    const { a } = await connectBoth(both)
+    expect(pathOf(a)).toBe('relay')
+    expect(both.makerA?.tries()).toBe(2)
+    expect([both.makerA?.openTries(), both.makerB?.openTries()]).toEqual([0, 0])
+  })
+})
+
 describe('orders, attempts and early words', () => {
   test('PA3 keeps signals that come before their pair-open', async () => {
     const both = makeBoth(['connects'], ['connects'])
     const { a, b } = await connectBoth(both, { delayB: 300 })
     expect([pathOf(a), pathOf(b)]).toEqual(['local', 'local'])
-    expect(both.triesA?.()).toBe(1)
+    expect(both.makerA?.tries()).toBe(1)
   })
 
   test('PA3 keeps a relay hello that comes before its pair-open', async () => {
     const both = makeBoth(null, ['hangs'])
     const { a, b } = await connectBoth(both, { delayB: 100 })
     expect([pathOf(a), pathOf(b)]).toEqual(['relay', 'relay'])
-    expect(both.triesB?.()).toBe(0)
+    expect(both.makerB?.tries()).toBe(0)
   })
 
   test('PA2 ignores signals of an older attempt and what is no signal', async () => {

@@ -8,6 +8,7 @@ import {
   BUFFER_LOW_BYTES,
   CREDIT_BYTES,
   HANDSHAKE_REPEAT_MS,
+  HEARTBEAT_MS,
   SEND_STALL_MS,
 } from '../core/limits.ts'
 import { CHUNK_PAYLOAD_BYTES, writeChunk } from '../core/wire/chunker.ts'
@@ -201,6 +202,25 @@ describe('flow', () => {
     expect([out.length - before, done]).toEqual([2, true])
   })
 
+  test('CR5 looks at each heartbeat where a transport does not tell that it drained', async () => {
+    const { a, link, timers } = await hollow()
+    link.buffered = BUFFER_HIGH_BYTES + 1
+    let done = false
+    void a.send(new Uint8Array(10), 'bulk').then(() => (done = true))
+    link.buffered = 0
+    await timers.advance(HEARTBEAT_MS)
+    expect(done).toBe(true)
+  })
+
+  test('CH7 ends the link when frames pile up before anybody listens', async () => {
+    const { other, closes } = await scripted()
+    for (let number = 0; number < 257; number += 1) {
+      other.send('control', writeChunk(new Uint8Array(1), number, 0))
+    }
+    for (let turn = 0; turn < 20 && closes.length === 0; turn += 1) await settle()
+    expect(closes).toEqual([expect.stringMatching(/^bad-frame: .*before anybody listens/)])
+  })
+
   test('HB5 hears nothing after its close, even from a link that goes on', async () => {
     const { a, link } = await hollow()
     const frames: Uint8Array[] = []
@@ -216,6 +236,7 @@ describe('flow', () => {
 
 /** An open channel over a link with nothing behind it: the test is the transport. */
 async function hollow() {
+  const timers = createManualTimers()
   const out: { lane: Lane; message: Uint8Array }[] = []
   let receive: (lane: Lane, message: Uint8Array) => void = () => undefined
   let drain: () => void = () => undefined
@@ -235,14 +256,14 @@ async function hollow() {
       close: () => undefined,
     },
     order: testOrder(true),
-    timers: createManualTimers(),
+    timers,
   })
   for (const lane of ['control', 'bulk'] as const) {
     receive(lane, helloFor(lane, 1, CREDIT_BYTES))
     receive(lane, writeLinkMessage({ kind: 'ack', lane, attempt: 1 }))
   }
   await a.opened
-  return { a, link, out }
+  return { a, link, out, timers }
 }
 
 /** A channel whose other end is a script: it shakes hands and answers pings, and does nothing else by itself. */

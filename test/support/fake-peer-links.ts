@@ -14,8 +14,9 @@ export type TryFate = 'connects' | 'hangs' | 'breaks' | 'no candidates' | 'throw
 export function createFakePeerLinks(timers: Timers) {
   const wires = new Map<string, MemoryWire>()
 
-  function maker(fates: readonly TryFate[]): { make: MakePeerLink; tries: () => number } {
+  function maker(fates: readonly TryFate[]) {
     let tries = 0
+    let open = 0
     const make: MakePeerLink = ({ order, onSignal }) => {
       tries += 1
       const fate = fates[Math.min(tries, fates.length) - 1] ?? 'connects'
@@ -28,6 +29,8 @@ export function createFakePeerLinks(timers: Timers) {
       })
       link.catch(() => undefined)
       let own: Link | null = null
+      let isOpen = true
+      open += 1
       const finish = (wireName: string, end: 'a' | 'b') => {
         const wire = wires.get(wireName)
         if (wire === undefined) throw new Error('answer without an offer')
@@ -55,12 +58,15 @@ export function createFakePeerLinks(timers: Timers) {
           } else if ('answer' in signal && order.initiator) finish(String(signal.answer), 'a')
         },
         close() {
+          if (isOpen) open -= 1
+          isOpen = false
           reject(new CrowdError('link-closed', 'given up'))
           own?.close('closed: given up')
         },
       }
     }
-    return { make, tries: () => tries }
+    /** `openTries`: begun and not closed, as connections that a browser would still hold. */
+    return { make, tries: () => tries, openTries: () => open }
   }
 
   return { maker }

@@ -9,7 +9,8 @@ import type { WorkerSnapshot } from './worker-snapshot.ts'
 export type LinksDeps = {
   connector: Connector
   send(message: ClientMessage): void
-  onFrame(pair: PairId, peer: PeerId, frame: Uint8Array): void
+  /** A frame that makes this throw closes its link: the other end broke the rules. */
+  onFrame(peer: PeerId, frame: Uint8Array): void
   /** A channel that was open is gone. */
   onLost(pair: PairId, reason: string): void
   onChange(): void
@@ -29,8 +30,6 @@ type Entry = {
 export type Links = {
   open(order: PairOrder): void
   close(pair: PairId, reason: string): void
-  /** The other end broke the rules: closes the link and tells the server, which orders a new attempt. */
-  fault(pair: PairId, reason: string): void
   /** The open channel of a pair; waits for it. @throws CrowdError timeout, link-closed */
   channel(pair: PairId): Promise<Channel>
   list(): WorkerSnapshot['links']
@@ -69,7 +68,7 @@ export function createLinks(deps: LinksDeps): Links {
         return
       }
       entry.channel = channel
-      channel.onFrame((frame) => deps.onFrame(entry.order.pair, entry.order.peer, frame))
+      channel.onFrame((frame) => deps.onFrame(entry.order.peer, frame))
       channel.onClose((reason) => lost(entry, reason))
       entry.opened.resolve(channel)
       report(entry)
@@ -116,10 +115,6 @@ export function createLinks(deps: LinksDeps): Links {
       drop(entry, reason)
       if (wasOpen) deps.onLost(pair, reason)
       deps.onChange()
-    },
-    fault(pair, reason) {
-      const entry = entries.get(pair)
-      if (entry !== undefined) lost(entry, reason)
     },
     channel(pair) {
       const entry = entries.get(pair)

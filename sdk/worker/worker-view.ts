@@ -26,6 +26,23 @@ export type WorkerState = {
   error: CrowdError | null
 }
 
+export function freshState(options: { pledgeBytes: number; paused: boolean }): WorkerState {
+  return {
+    started: false,
+    gone: null,
+    paused: options.paused,
+    hidden: false,
+    pledgeBytes: options.pledgeBytes,
+    runner: null,
+    peer: null,
+    manifest: null,
+    manifestPath: '',
+    signaling: 'connecting',
+    storage: null,
+    error: null,
+  }
+}
+
 const NOTHING_HELD: Pick<
   HeldStage,
   'range' | 'reason' | 'doneBytes' | 'totalBytes' | 'fetchedBytes' | 'error'

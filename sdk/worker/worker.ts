@@ -1,5 +1,4 @@
 import { CrowdError, toCrowdError } from '../core/errors.ts'
-import type { PairId, PeerId } from '../core/ids.ts'
 import type { Manifest } from '../core/model/manifest.ts'
 import type { Connector } from '../net/channel.ts'
 import type { Signaling, SignalingState } from '../net/signaling.ts'
@@ -15,7 +14,7 @@ import { createSessions } from './sessions.ts'
 import { createStageHolder, type FetchPieces } from './stage-holder.ts'
 import { createStepMeter } from './step-meter.ts'
 import type { Worker, WorkerSnapshot } from './worker-snapshot.ts'
-import { snapshotOf, type WorkerState } from './worker-view.ts'
+import { freshState, snapshotOf } from './worker-view.ts'
 
 export type WorkerDeps = {
   signaling: Signaling
@@ -39,20 +38,7 @@ const STATS_MS = 1_000
 export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
   const handlers = new Set<(snapshot: WorkerSnapshot) => void>()
   const meter = createStepMeter()
-  const state: WorkerState = {
-    started: false,
-    gone: null,
-    paused: options.paused,
-    hidden: false,
-    pledgeBytes: options.pledgeBytes,
-    runner: null,
-    peer: null,
-    manifest: null,
-    manifestPath: '',
-    signaling: 'connecting',
-    storage: null,
-    error: null,
-  }
+  const state = freshState(options)
   let stopTicking: () => void = () => undefined
 
   const tell = (message: ClientMessage): void => {
@@ -71,7 +57,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
   const links = createLinks({
     connector: deps.connector,
     send: tell,
-    onFrame,
+    onFrame: (from, bytes) => sessions.onFrame(from, bytes),
     onLost: (pair, reason) => sessions.onLost(pair, reason),
     onChange: changed,
     later: deps.later,
@@ -127,15 +113,6 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     state.error = toCrowdError(thrown)
     state.gone = 'failed'
     void shutDown('failed')
-  }
-
-  /** A frame that is wrong closes its link; the host re-opens it and the sender is noticed. */
-  function onFrame(pair: PairId, from: PeerId, bytes: Uint8Array): void {
-    try {
-      sessions.onFrame(from, bytes)
-    } catch (thrown) {
-      links.fault(pair, toCrowdError(thrown, 'bad-frame').message)
-    }
   }
 
   function onState(next: SignalingState): void {

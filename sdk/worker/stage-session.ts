@@ -106,25 +106,28 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
     await deps.sendFrame(frame, 'bulk')
   }
 
-  /** A token was chosen: to the host, and unless the answer ends, round the ring for the next lap. */
+  /**
+   * A token was chosen: round the ring for the next lap unless the answer ends, and to the host. The ring
+   * goes first, since the next stage waits for it.
+   */
   async function choose(
     last: LastStage,
     sampled: SampledToken,
     position: number,
     computeMicros: number,
   ): Promise<void> {
-    const ended = last.chosen(sampled, position, computeMicros)
-    if (ended) {
-      closed = true
-      return
+    const reason = last.chosen(sampled)
+    let sent: Promise<void> | undefined
+    if (reason !== null) closed = true
+    else if (isFirst) enqueue(() => decode(sampled.token, position))
+    else {
+      const { token } = sampled
+      const frame: Frame = { kind: 'token', ...head, step, position, token, computeMicros: 0 }
+      sent = deps.sendFrame(frame, 'bulk')
     }
-    if (isFirst) enqueue(() => decode(sampled.token, position))
-    else
-      await deps.sendFrame(
-        { kind: 'token', ...head, step, position, token: sampled.token, computeMicros: 0 },
-        'bulk',
-      )
     step += 1
+    last.tell({ sampled, position, computeMicros, reason })
+    await sent
   }
 
   async function decode(token: number, position: number): Promise<void> {
@@ -178,8 +181,19 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
 
 type LastStage = {
   sampleRequest(): NonNullable<StageStep['sample']>
-  /** Records the choice and tells the host. True when the answer ends with it. */
-  chosen(sampled: SampledToken, position: number, computeMicros: number): boolean
+  /** Records the choice; the reason when the answer ends with it. */
+  chosen(sampled: SampledToken): EndReason | null
+  /** Tells the host about the choice. */
+  tell(choice: Choice): void
+}
+
+type EndReason = 'stop' | 'length'
+type Choice = {
+  readonly sampled: SampledToken
+  readonly position: number
+  /** Of the whole lap. */
+  readonly computeMicros: number
+  readonly reason: EndReason | null
 }
 
 /** What only the last stage keeps: the answer so far, where it ends, and how long laps take. */
@@ -206,21 +220,18 @@ function createLastStage(deps: StageSessionDeps, order: SessionOrder): LastStage
       history: history === null ? new Int32Array() : Int32Array.from(history),
       promptLength: order.promptLength,
     }),
-    chosen(sampled, position, computeMicros) {
-      const now = deps.now()
+    chosen(sampled) {
       tokens += 1
       history?.push(sampled.token)
+      if (stops.has(sampled.token)) return 'stop'
+      return tokens >= order.maxTokens ? 'length' : null
+    },
+    tell({ sampled, position, computeMicros, reason }) {
+      const now = deps.now()
       meter.lap(now, computeMicros / 1_000)
-      deps.tell({
-        kind: 'session-token',
-        ...head,
-        position,
-        sampled,
-      })
-      const reason = stops.has(sampled.token) ? 'stop' : tokens >= order.maxTokens ? 'length' : null
+      deps.tell({ kind: 'session-token', ...head, position, sampled })
       if (reason !== null || now - toldAt > TIMINGS_MS) tellTimings(now)
       if (reason !== null) deps.tell({ kind: 'session-end', ...head, reason })
-      return reason !== null
     },
   }
 }

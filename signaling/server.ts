@@ -1,4 +1,4 @@
-import { randomInt } from 'node:crypto'
+import { randomBytes, randomInt } from 'node:crypto'
 import { createServer as createHttpServer, type Server as HttpServer } from 'node:http'
 import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https'
 import { performance } from 'node:perf_hooks'
@@ -80,6 +80,7 @@ export function createHost(config: Config, deps: HostDeps): Host {
       iceServers: config.iceServers,
       now: () => performance.now(),
       firstSession: randomInt(1, 0xffff_ffff),
+      pairPrefix: randomBytes(6).toString('hex'),
     })
     const admission = createAdmission(secret)
     const app = createHttpApp({

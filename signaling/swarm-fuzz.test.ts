@@ -47,7 +47,7 @@ const STEPS: readonly ((world: World) => void)[] = [
   (world) => {
     const worker = pick(world, world.workers)
     const attempt = 1 + Math.floor(world.random() * 3)
-    const pair = `pair-${Math.floor(world.random() * 9)}` as PairId
+    const pair = `pair-t-${Math.floor(world.random() * 9)}` as PairId
     const state = world.random() < 0.5 ? 'open' : 'closed'
     say(worker, { kind: 'link-state', pair, attempt, state, path: 'relay', rttMs: 5 })
   },

@@ -55,6 +55,19 @@ describe('assignments and links', () => {
     expect(swarm.service.snapshot().complete).toBe(true)
   })
 
+  test('PA2 a host that started anew names no pair as an earlier one did', () => {
+    const pairs = ['first', 'second'].map((pairPrefix) => {
+      const swarm = fakeSwarm(model, 2, { pairPrefix })
+      const a = swarm.worker('a')
+      swarm.worker('b')
+      return a.last('pair-open')
+    })
+    expect(pairs.map(({ pair, attempt }) => [pair, attempt])).toEqual([
+      ['pair-first-1', 1],
+      ['pair-second-1', 1],
+    ])
+  })
+
   test('PA1 PA2 signals go to the other end of the pair and attempt, and to nobody else', () => {
     const { swarm, workers } = ring(2)
     const [a, b] = [at(workers, 0), at(workers, 1)]

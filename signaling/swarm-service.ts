@@ -24,6 +24,8 @@ export type SwarmServiceDeps = {
   now(): number
   /** Where session numbers begin, unsigned 32-bit, not 0. */
   readonly firstSession: number
+  /** Between `pair-` and the number in each pair's id: another one for each start of a host. */
+  readonly pairPrefix: string
 }
 
 export interface SwarmService {

@@ -24,6 +24,7 @@ async function makeHost(): Promise<SignalingHost> {
     iceServers: [],
     now: () => performance.now(),
     firstSession: 1,
+    pairPrefix: 't',
   })
   const server = createServer()
   const wires = new Set<NetSocket>()

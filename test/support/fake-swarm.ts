@@ -5,7 +5,11 @@ import type { ClientMessage, ClientMessageOf } from '../../sdk/protocol/client-t
 import { parseServerMessage } from '../../sdk/protocol/parse.ts'
 import type { ServerMessage, ServerMessageOf } from '../../sdk/protocol/server-to-client.ts'
 import type { PeerConnection, PeerHandle } from '../../signaling/peer-connection.ts'
-import { createSwarmService, type SwarmService } from '../../signaling/swarm-service.ts'
+import {
+  createSwarmService,
+  type SwarmService,
+  type SwarmServiceDeps,
+} from '../../signaling/swarm-service.ts'
 
 export type FakePeer = PeerConnection & {
   readonly peer: PeerId
@@ -31,7 +35,11 @@ export type FakeSwarm = {
 }
 
 /** The service with peers that live in this process and a clock that only tests move. */
-export function fakeSwarm(model: Manifest, minStages: number): FakeSwarm {
+export function fakeSwarm(
+  model: Manifest,
+  minStages: number,
+  over: Partial<SwarmServiceDeps> = {},
+): FakeSwarm {
   let now = 1_000
   const service = createSwarmService({
     model,
@@ -40,6 +48,8 @@ export function fakeSwarm(model: Manifest, minStages: number): FakeSwarm {
     iceServers: [{ urls: 'stun:example.invalid' }],
     now: () => now,
     firstSession: 7,
+    pairPrefix: 't',
+    ...over,
   })
 
   function join(

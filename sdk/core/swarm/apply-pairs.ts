@@ -26,7 +26,7 @@ export function pairOpened(
   now: number,
 ): SwarmState {
   const pair: PairState = {
-    pair: `pair-${state.nextPair}` as PairId,
+    pair: `pair-${state.pairPrefix}-${state.nextPair}` as PairId,
     from: event.from,
     to: event.to,
     attempt: 1,

@@ -142,6 +142,8 @@ export type SwarmState = {
   readonly route: readonly RouteEntry[] | null
   readonly nextAssignment: number
   readonly nextPair: number
+  /** Part of every pair's id, so that pairs of an earlier host are never met again. */
+  readonly pairPrefix: string
   readonly nextSession: number
   readonly relayedBytes: number
   readonly laps: number
@@ -152,6 +154,8 @@ export function emptySwarm(input: {
   readonly minStages: number
   /** Where session numbers begin: random, so that a restarted host doesn't reuse them. */
   readonly firstSession: number
+  /** Random for the same reason: tabs remember pairs and ignore attempts that they had already. */
+  readonly pairPrefix: string
 }): SwarmState {
   return {
     model: input.model,
@@ -167,6 +171,7 @@ export function emptySwarm(input: {
     route: null,
     nextAssignment: 1,
     nextPair: 1,
+    pairPrefix: input.pairPrefix,
     nextSession: input.firstSession,
     relayedBytes: 0,
     laps: 0,

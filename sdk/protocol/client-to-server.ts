@@ -68,8 +68,8 @@ const stageStats = v.object({
   assignment: u32,
   steps: count(Number.MAX_SAFE_INTEGER),
   tokens: count(Number.MAX_SAFE_INTEGER),
-  /** Mean of the recent decode steps, ms. */
-  stepMs: ms,
+  /** Mean of the recent decode steps, ms; null before the first. */
+  stepMs: v.nullable(ms),
 })
 
 const signal = v.object({
@@ -93,6 +93,8 @@ const ask = v.object({
   kind: v.literal('ask'),
   request: requestId,
   model: modelId,
+  /** Of the manifest whose tokenizer made the prompt. */
+  revision: v.optional(text(80)),
   prompt: v.pipe(tokenIds, v.minLength(1)),
   maxTokens: count(1_000_000),
   /** Besides the model's own end tokens. */

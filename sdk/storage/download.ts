@@ -166,7 +166,7 @@ export function abortedError(): CrowdError {
   return new CrowdError('aborted', 'the download was stopped')
 }
 
-const SYSTEM_TIMING: DownloadTiming = {
+export const SYSTEM_TIMING: DownloadTiming = {
   random: Math.random,
   wait: (ms, signal) =>
     new Promise((resolve, reject) => {

@@ -3,6 +3,7 @@ import type { ServerMessageOf } from '../protocol/server-to-client.ts'
 import type { ShardStore } from '../storage/shard-store.ts'
 import type { Manifest } from '../core/model/manifest.ts'
 import type { Links } from './links.ts'
+import type { Sessions } from './sessions.ts'
 import type { StageHolder } from './stage-holder.ts'
 import type { StepMeter } from './step-meter.ts'
 import { pledgeOf, type WorkerState } from './worker-view.ts'
@@ -11,7 +12,8 @@ export type AnnouncerDeps = {
   readonly state: WorkerState
   readonly store: Pick<ShardStore, 'list' | 'usage'>
   readonly holder: Pick<StageHolder, 'held' | 'announce'>
-  readonly links: Pick<Links, 'announce'>
+  readonly links: Pick<Links, 'announce' | 'closeAll'>
+  readonly sessions: Pick<Sessions, 'dropAll'>
   readonly meter: StepMeter
   tell(message: ClientMessage): void
   loadManifest(path: string): Promise<Manifest>
@@ -24,15 +26,19 @@ export type Announcer = {
   welcomed(welcome: ServerMessageOf<'welcome'>): Promise<void>
   /** What it gives, again. */
   pledge(): Promise<void>
-  /** How fast it is, when it computed something since the last time. */
+  /** How fast it is, when it computed something since the last time; now and then the links' round trips. */
   stats(): void
   /** Looks at the store again, for the page. */
   storage(): Promise<void>
 }
 
+/** Round trips change slowly; the dashboard needs no more. */
+const LINKS_EVERY = 5
+
 export function createAnnouncer(deps: AnnouncerDeps): Announcer {
-  const { state, store, holder, links, meter, tell, changed } = deps
+  const { state, store, holder, links, sessions, meter, tell, changed } = deps
   let toldSteps = 0
+  let ticks = 0
 
   async function pledge(): Promise<void> {
     const message = pledgeOf(state, await store.list().catch(() => []))
@@ -48,11 +54,15 @@ export function createAnnouncer(deps: AnnouncerDeps): Announcer {
         state.manifest = await deps.loadManifest(welcome.manifestPath)
         state.manifestPath = welcome.manifestPath
       }
+      // The host ended what ran when the connection broke, and orders new links.
+      links.closeAll('the connection to the host was made anew')
+      await sessions.dropAll()
       await pledge()
       holder.announce()
-      links.announce()
     },
     stats() {
+      ticks += 1
+      if (ticks % LINKS_EVERY === 0) links.announce()
       const held = holder.held()
       if (held === null || meter.steps === toldSteps) return
       toldSteps = meter.steps
@@ -61,9 +71,8 @@ export function createAnnouncer(deps: AnnouncerDeps): Announcer {
         assignment: held.assignment,
         steps: meter.steps,
         tokens: meter.tokens,
-        stepMs: meter.stepMs ?? 0,
+        stepMs: meter.stepMs,
       })
-      links.announce()
     },
     async storage() {
       try {

@@ -46,7 +46,12 @@ export function createLinks(deps: LinksDeps): Links {
   function open(order: PairOrder): void {
     const former = entries.get(order.pair)
     if (former !== undefined && former.order.attempt >= order.attempt) return
-    if (former !== undefined) drop(former, 'replaced')
+    if (former !== undefined) {
+      const wasOpen = former.channel !== null && !former.closed
+      drop(former, 'replaced')
+      // Frames may have been on their way: sessions that use the link can't go on as if nothing was.
+      if (wasOpen) deps.onLost(order.pair, 'replaced by a new attempt')
+    }
     const entry: Entry = {
       order,
       abort: new AbortController(),

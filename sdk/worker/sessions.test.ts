@@ -12,7 +12,12 @@ import type { SessionOrder } from './stage-session.ts'
 
 const HIDDEN = 4
 // Only what a session reads of a manifest.
-const manifest = { hiddenSize: HIDDEN, eosTokenIds: [9] } as unknown as Manifest
+const CONTEXT = 20
+const manifest = {
+  hiddenSize: HIDDEN,
+  eosTokenIds: [9],
+  contextLength: CONTEXT,
+} as unknown as Manifest
 const [first, middle, last] = ['first', 'middle', 'last'] as PeerId[] as [PeerId, PeerId, PeerId]
 
 const order = (change: Partial<SessionOrder> = {}): SessionOrder => ({
@@ -157,4 +162,37 @@ test('a lost link fails the sessions that send on it, and only those', async () 
   sessions.onLost('another' as PairId, 'silence')
   sessions.onLost('pair' as PairId, 'silence')
   expect(told.slice(1)).toMatchObject([{ kind: 'session-failed', error: { code: 'stage-lost' } }])
+})
+
+test('after a reconnect everything is forgotten and its caches are freed, even by a runner that is gone', async () => {
+  const { sessions, released } = setUp()
+  await sessions.open(order(), manifest)
+  await sessions.open(order({ session: 8 as SessionId }), manifest)
+  await sessions.dropAll()
+  expect(released).toEqual([7, 8])
+  expect(sessions.count()).toBe(0)
+})
+
+test('rows beyond a whole context do not pile up: they are a bad frame', async () => {
+  const { sessions } = setUp()
+  await sessions.open(order(), manifest)
+  for (let row = 0; row < CONTEXT; row += 1) sessions.onFrame(first, frame())
+  expect(() => sessions.onFrame(first, frame())).toThrow('wait already')
+})
+
+test('a cancel from the stage before is told to the host', async () => {
+  const { sessions, told } = setUp()
+  await sessions.open(order(), manifest)
+  sessions.onFrame(
+    first,
+    encodeFrame({
+      kind: 'cancel',
+      session: 7 as SessionId,
+      epoch: 1,
+      step: 0,
+      position: 0,
+      computeMicros: 0,
+    }),
+  )
+  expect(told.at(-1)).toMatchObject({ kind: 'session-failed', error: { code: 'aborted' } })
 })

@@ -32,6 +32,8 @@ export type Sessions = {
   count(): number
   /** Fails every session, e.g. before another stage is loaded. */
   failAll(error: CrowdError): void
+  /** Forgets every session and frees its caches: the host has ended them. */
+  dropAll(): Promise<void>
 }
 
 export function createSessions(deps: SessionsDeps): Sessions {
@@ -51,7 +53,8 @@ export function createSessions(deps: SessionsDeps): Sessions {
     sessions.delete(session)
     open.session.close()
     deps.onChange()
-    await deps.runner.release(session)
+    // A runner that was lost meanwhile has no caches any more.
+    await deps.runner.release(session).catch(() => undefined)
   }
 
   async function sendFrame(open: Open, frame: Frame, lane: Lane): Promise<void> {
@@ -114,7 +117,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
       if (open === null) return
       checkSender(open.order, peer)
       if (frame.kind === 'cancel') {
-        open.session.close()
+        fail(open, new CrowdError('aborted', 'the stage before stopped the session'))
         return
       }
       open.session.onFrame(frame)
@@ -128,6 +131,9 @@ export function createSessions(deps: SessionsDeps): Sessions {
     count: () => sessions.size,
     failAll(error) {
       for (const open of sessions.values()) fail(open, error)
+    },
+    async dropAll() {
+      await Promise.all([...sessions.keys()].map(drop))
     },
   }
 }

@@ -57,6 +57,7 @@ function setUp() {
     }
   }
   const runner = {
+    start: () => Promise.resolve({ provider: 'wasm', threads: 1, notes: [] }),
     setStage: (_manifest: Manifest, range: { start: number; end: number }) => {
       for (const index of loaded.keys())
         if (index < range.start || index >= range.end) loaded.delete(index)

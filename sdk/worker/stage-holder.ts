@@ -161,6 +161,8 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
   ): Promise<void> {
     try {
       if (signal.aborted) return
+      // A healthy runner answers at once; one whose thread died starts anew.
+      await deps.runner.start()
       if (range === null) await deps.runner.setStage(manifest, EMPTY)
       else await load(manifest, range, signal)
     } catch (thrown) {

@@ -12,7 +12,11 @@ import { createStageSession, type SessionOrder, type StageSession } from './stag
 const HIDDEN = 4
 const EOS = 9
 // Only what a session reads of a manifest.
-const manifest = { hiddenSize: HIDDEN, eosTokenIds: [EOS] } as unknown as Manifest
+const manifest = {
+  hiddenSize: HIDDEN,
+  eosTokenIds: [EOS],
+  contextLength: 1_000,
+} as unknown as Manifest
 
 /**
  * A ring of sessions whose stages do nothing but remember their steps; the last one "chooses" the given

@@ -44,6 +44,8 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
   const lastStage = isLast ? createLastStage(deps, order) : null
   let closed = false
   let step = 0
+  /** Rows of activations that came in and are not computed yet. */
+  let waitingRows = 0
   let tail: Promise<void> = Promise.resolve()
 
   /** Runs `work` after all that came before; a failure ends the session once and is told to the host. */
@@ -163,15 +165,21 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
         return
       }
       if (isFirst) throw new CrowdError('bad-frame', 'an activation came to the first stage')
-      enqueue(() =>
-        compute({
+      // More than a whole context can't be meant, and must not pile up here.
+      if (waitingRows + frame.tokenCount > deps.manifest.contextLength) {
+        throw new CrowdError('bad-frame', `${waitingRows} rows of this session wait already`)
+      }
+      waitingRows += frame.tokenCount
+      enqueue(async () => {
+        await compute({
           position: frame.position,
           input: { kind: 'hidden', data: frame.data },
           rows: frame.tokenCount,
           sample: frame.sample,
           computeMicros: frame.computeMicros,
-        }),
-      )
+        })
+        waitingRows -= frame.tokenCount
+      })
     },
     close() {
       closed = true

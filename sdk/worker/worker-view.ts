@@ -79,7 +79,7 @@ export function snapshotOf(state: WorkerState, parts: WorkerParts): WorkerSnapsh
     fetchedBytes,
     storage: state.storage,
     links: parts.links,
-    laps: parts.meter.steps,
+    laps: parts.meter.laps,
     tokens: parts.meter.tokens,
     stepMs: parts.meter.stepMs,
     sessions: parts.sessions,

@@ -39,6 +39,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
   const handlers = new Set<(snapshot: WorkerSnapshot) => void>()
   const meter = createStepMeter()
   const state = freshState(options)
+  let newestAssignment = 0
   let stopTicking: () => void = () => undefined
 
   const tell = (message: ClientMessage): void => {
@@ -88,6 +89,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     store: deps.store,
     holder,
     links,
+    sessions,
     meter,
     tell,
     loadManifest: deps.loadManifest,
@@ -123,10 +125,13 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
   }
 
   async function assign(message: Extract<ServerMessage, { kind: 'assign' }>): Promise<void> {
+    newestAssignment = message.assignment
     // Another model, or another build of it: its manifest lies where the welcome said.
     if (state.manifest?.revision !== message.revision) {
       state.manifest = await deps.loadManifest(state.manifestPath)
     }
+    if (newestAssignment !== message.assignment) return
+    meter.forgetSpeed()
     sessions.failAll(new CrowdError('stage-lost', 'the device was given other layers'))
     await holder.assign(message, state.manifest)
   }
@@ -162,8 +167,9 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
       changed()
       try {
         state.runner = await deps.runner.start()
-        changed()
         await announcer.storage()
+        // It may have left while it was tested.
+        if (state.gone !== null) return
         deps.signaling.onMessage((message) =>
           dispatch(message, {
             links,

@@ -82,11 +82,14 @@ describe('sessions', () => {
     expect(at(workers, 0).last('session-open').maxTokens).toBe(1)
   })
 
-  test('other requests that can not be served are refused by name', () => {
+  test('SE8 other requests that can not be served are refused by name', () => {
     const { swarm, asker } = ring(2)
     const code = (request: string) =>
       asker.all('ask-end').find((end) => end.request === request)?.error?.code
     swarm.ask(asker, 'model', { model: 'other' } as never)
+    swarm.ask(asker, 'build', { revision: 'r0' })
+    expect(code('build')).toBe('model-not-found')
+    expect(asker.last('ask-end').error?.message).toMatch(/another build.*reload the page/)
     swarm.ask(asker, 'token', { prompt: [100] })
     swarm.ask(asker, 'none', { maxTokens: 0 })
     expect(['model', 'token', 'none'].map(code)).toEqual([
@@ -109,15 +112,32 @@ describe('sessions', () => {
   })
 
   test('four sessions at once, then a queue, then no more', () => {
-    const { swarm, workers, asker } = ring(2)
-    for (let index = 0; index < 21; index++) swarm.ask(asker, `r${index}`)
-    expect(asker.all('ask-accepted')).toHaveLength(4)
-    expect(asker.all('ask-end')).toMatchObject([
-      { request: 'r20', error: { code: 'too-many-requests' } },
-    ])
+    const { swarm, workers } = ring(2)
+    const askers = Array.from({ length: 21 }, (_, index) => swarm.join(`a${index}`, 'asker'))
+    for (const asker of askers) swarm.ask(asker, 'r')
+    const accepted = () =>
+      askers.flatMap((asker) => (asker.all('ask-accepted').length > 0 ? [asker.peer] : []))
+    expect(accepted()).toEqual(['a0', 'a1', 'a2', 'a3'])
+    const ended = askers.filter((asker) => asker.all('ask-end').length > 0)
+    expect(ended.map((asker) => asker.peer)).toEqual(['a20'])
+    expect(at(askers, 20).last('ask-end').error).toMatchObject({ code: 'too-many-requests' })
     const { session } = at(workers, 1).all('session-open')[0] ?? { session: 0 as never }
     at(workers, 1).say({ kind: 'session-end', session, epoch: 1, reason: 'stop' })
-    expect(asker.all('ask-accepted').map((accepted) => accepted.request)).toContain('r4')
+    expect(accepted()).toContain('a4')
+  })
+
+  test('nobody fills the queue alone: four questions of one asker, then another asker’s', () => {
+    const { swarm, asker } = ring(2)
+    for (let index = 0; index < 5; index++) swarm.ask(asker, `r${index}`)
+    expect(asker.all('ask-end')).toMatchObject([
+      { request: 'r4', error: { code: 'too-many-requests' } },
+    ])
+    const other = swarm.join('other', 'asker')
+    swarm.ask(other, 'r')
+    expect(other.all('ask-end')).toEqual([])
+    asker.say({ kind: 'cancel', request: 'r0' as RequestId })
+    swarm.ask(asker, 'r5')
+    expect(asker.all('ask-end').map((end) => end.request)).toEqual(['r4', 'r0'])
   })
 
   test('a request id that was used is not asked twice', () => {
@@ -173,7 +193,7 @@ describe('sessions', () => {
 
   test('SE3 more tokens than asked for end the answer', () => {
     const { swarm, workers, asker } = ring(2)
-    swarm.ask(asker, 'r1', { maxTokens: 1 })
+    swarm.ask(asker, 'r1', { maxTokens: 1, revision: model.revision })
     const head = { session: at(workers, 0).last('session-open').session, epoch: 1 }
     for (const position of [3, 4])
       at(workers, 1).say({ kind: 'session-token', ...head, position, sampled: sampled(9) })
@@ -192,6 +212,29 @@ describe('sessions', () => {
     }
     expect(swarm.service.snapshot().peers[0]).toMatchObject({ state: 'failed' })
     expect(swarm.service.snapshot().complete).toBe(false)
+  })
+
+  test('strikes are forgotten after five good answers in a row, not before', () => {
+    const { swarm, workers, asker } = ring(1)
+    const worker = at(workers, 0)
+    let asked = 0
+    const answer = (end: 'stop' | 'failed') => {
+      swarm.ask(asker, `r${asked++}`)
+      const head = { session: worker.last('session-open').session, epoch: 1 }
+      const error = { code: 'stage-failed', message: 'hiccup' }
+      if (end === 'failed') worker.say({ kind: 'session-failed', ...head, error })
+      else worker.say({ kind: 'session-end', ...head, reason: end })
+    }
+    const strikes = () => swarm.service.state().peers.get(worker.peer)?.strikes
+    answer('failed')
+    for (let good = 0; good < 4; good++) answer('stop')
+    answer('failed')
+    for (let good = 0; good < 4; good++) answer('stop')
+    expect(strikes()).toBe(2)
+    answer('stop')
+    expect(strikes()).toBe(0)
+    answer('failed')
+    expect(swarm.service.snapshot().complete).toBe(true)
   })
 
   test('SE10 stages that never get ready, and rings that fall silent, run into their time limits', () => {

@@ -1,6 +1,6 @@
 import { CrowdError, fromWire } from '../sdk/core/errors.ts'
 import type { PeerId, SessionId } from '../sdk/core/ids.ts'
-import { REQUESTS_QUEUED_MAX } from '../sdk/core/limits.ts'
+import { REQUESTS_PER_ASKER, REQUESTS_QUEUED_MAX } from '../sdk/core/limits.ts'
 import { requestKey } from '../sdk/core/swarm/apply-requests.ts'
 import { incompleteError } from '../sdk/core/swarm/decide-requests.ts'
 import type { SwarmEvent } from '../sdk/core/swarm/events.ts'
@@ -25,7 +25,11 @@ export function askEvents(
   if (state.requests.has(requestKey(asker, ask.request))) return []
   checkAsk(state, ask)
   if (bestRoute(state, false) === null) throw fromWire(incompleteError(state))
-  const waiting = [...state.requests.values()].filter((request) => request.phase === 'queued')
+  const requests = [...state.requests.values()]
+  const own = requests.filter((request) => request.asker === asker && !isOver(request))
+  if (own.length >= REQUESTS_PER_ASKER)
+    throw new CrowdError('too-many-requests', `${own.length} questions of yours are open already`)
+  const waiting = requests.filter((request) => request.phase === 'queued')
   if (waiting.length >= REQUESTS_QUEUED_MAX)
     throw new CrowdError('too-many-requests', `${waiting.length} requests are waiting already`)
   const { request, prompt, maxTokens, stopIds, sampling } = ask
@@ -36,6 +40,11 @@ function checkAsk(state: SwarmState, ask: ClientMessageOf<'ask'>): void {
   const { model } = state
   if (ask.model !== model.id)
     throw new CrowdError('model-not-found', `this host serves ${model.id}, not ${ask.model}`)
+  if (ask.revision !== undefined && ask.revision !== model.revision)
+    throw new CrowdError(
+      'model-not-found',
+      `the host now serves another build of ${model.id}: reload the page`,
+    )
   if (ask.maxTokens < 1) throw new CrowdError('bad-request', 'maxTokens must be at least 1')
   const unknown = ask.prompt.find((token) => token >= model.vocabSize)
   if (unknown !== undefined)

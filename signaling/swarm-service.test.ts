@@ -108,6 +108,19 @@ describe('reports and room', () => {
     expect(swarm.service.snapshot().missing).toEqual([{ start: 0, end: 8 }])
   })
 
+  test('a device without a measured step keeps the speed that is known or guessed', () => {
+    const { swarm, workers } = ring(1)
+    const worker = at(workers, 0)
+    const { assignment } = worker.last('assign')
+    const report = (stepMs: number | null) => {
+      worker.say({ kind: 'stage-stats', assignment, steps: 1, tokens: 1, stepMs })
+      return swarm.service.snapshot().peers[0]?.stepMs
+    }
+    expect([report(null), report(0)]).toEqual([null, null])
+    expect([report(4), report(null), report(0)]).toEqual([4, 4, 4])
+    expect(swarm.service.snapshot().peers[0]?.tokens).toBe(1)
+  })
+
   test('ST2 a block counts only once its device is ready', () => {
     const swarm = fakeSwarm(model, 1)
     const worker = swarm.join('a')

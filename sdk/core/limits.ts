@@ -77,6 +77,13 @@ export const KV_STEP_ROWS = 256
 /** Sessions that a stage keeps caches for at once. */
 export const SESSIONS_PER_STAGE = 8
 export const REQUESTS_QUEUED_MAX = 16
+/** Of one asker, waiting or running: nobody can fill the queue alone. */
+export const REQUESTS_PER_ASKER = 4
+/**
+ * A question waits this long for its turn: with a full queue four rounds of answers are before it, two and
+ * a half minutes each.
+ */
+export const QUEUE_WAIT_MS = 600_000
 /** Answers that the ring computes at once; more wait. A stage keeps caches for twice as many. */
 export const SESSIONS_AT_ONCE = 4
 /** A link that is neither open nor closed after this long is tried anew: longer than the whole ladder. */

@@ -1,12 +1,14 @@
 import type { PeerId } from '../ids.ts'
 import { createStageSizes } from '../plan/memory.ts'
 import type { SwarmEvent } from './events.ts'
-import type { Assignment, PairState, PeerState, SwarmState } from './state.ts'
+import type { Assignment, PairState, PeerState, RouteEntry, SwarmState } from './state.ts'
 
 type EventOf<Kind extends SwarmEvent['kind']> = Extract<SwarmEvent, { kind: Kind }>
 
 /** Sessions lost through one device before it is set aside. */
 export const STRIKES_MAX = 3
+/** Answers that end well, one after the other, until a device's strikes are forgotten: rare faults don't add up. */
+const FORGIVEN_AFTER = 5
 
 export function withPeer(
   state: SwarmState,
@@ -47,6 +49,7 @@ export function peerJoined(
     memoryLimit: null,
     setAside: null,
     strikes: 0,
+    goodAnswers: 0,
   }
   const peer = former ? returned(former, fresh) : fresh
   const peers = new Map(state.peers).set(event.peer, peer)
@@ -54,7 +57,7 @@ export function peerJoined(
 }
 
 function returned(former: PeerState, fresh: PeerState): PeerState {
-  const { stepMs, tokens, memoryLimit, strikes, assignment, pledge } = former
+  const { stepMs, tokens, memoryLimit, strikes, goodAnswers, assignment, pledge } = former
   return {
     ...fresh,
     pledge,
@@ -63,6 +66,7 @@ function returned(former: PeerState, fresh: PeerState): PeerState {
     tokens,
     memoryLimit,
     strikes,
+    goodAnswers,
     // A reload is a new chance after a failed load, not after sessions broken again and again.
     setAside: strikes >= STRIKES_MAX ? former.setAside : null,
   }
@@ -166,19 +170,41 @@ const SPEED_CHANGE = 0.3
 export function statsReported(state: SwarmState, event: EventOf<'stats-reported'>): SwarmState {
   const peer = state.peers.get(event.peer)
   if (peer?.assignment?.number !== event.assignment) return state
-  const { stepMs, steps, tokens } = event
+  const { steps, tokens } = event
+  // Nothing measured, or less than its clock can tell: no reason to believe that it takes no time.
+  const stepMs = event.stepMs === null || event.stepMs === 0 ? peer.stepMs : event.stepMs
   const next = withPeer(state, event.peer, (before) => ({ ...before, stepMs, steps, tokens }))
   const before = peer.stepMs ?? 0
-  const rerouted = Math.abs(stepMs - before) > before * SPEED_CHANGE
+  const rerouted = Math.abs((stepMs ?? 0) - before) > before * SPEED_CHANGE
   return rerouted ? { ...next, links: next.links + 1 } : next
 }
 
 export function struck(state: SwarmState, event: EventOf<'struck'>): SwarmState {
   const next = withPeer(state, event.peer, (peer) => {
     const strikes = peer.strikes + 1
-    return { ...peer, strikes, setAside: strikes >= STRIKES_MAX ? event.reason : peer.setAside }
+    return {
+      ...peer,
+      strikes,
+      goodAnswers: 0,
+      setAside: strikes >= STRIKES_MAX ? event.reason : peer.setAside,
+    }
   })
   return replanned(next)
+}
+
+/** An answer that its stages computed to the end. */
+export function answered(state: SwarmState, stages: readonly RouteEntry[]): SwarmState {
+  return stages.reduce(
+    (next, stage) =>
+      withPeer(next, stage.peer, (peer) => {
+        if (peer.strikes === 0) return peer
+        const goodAnswers = peer.goodAnswers + 1
+        return goodAnswers < FORGIVEN_AFTER
+          ? { ...peer, goodAnswers }
+          : { ...peer, strikes: 0, goodAnswers: 0 }
+      }),
+    state,
+  )
 }
 
 export function assigned(state: SwarmState, event: EventOf<'assigned'>): SwarmState {

@@ -1,3 +1,4 @@
+import { answered } from './apply-peers.ts'
 import type { SwarmEvent } from './events.ts'
 import type { FinishReason, RequestPhase, RequestState, SwarmState } from './state.ts'
 import { isOver } from './views.ts'
@@ -126,8 +127,11 @@ export function requestEnded(state: SwarmState, event: EventOf<'request-ended'>)
     reason: event.reason,
     error: event.error,
   }))
+  const was = state.requests.get(event.key)
+  const isGood = event.reason === 'stop' || event.reason === 'length'
+  const judged = was?.phase === 'running' && isGood ? answered(ended, was.stages) : ended
   // Devices that were busy may be given other blocks now.
-  const next = { ...ended, topology: ended.topology + 1 }
+  const next = { ...judged, topology: judged.topology + 1 }
   const over = [...next.requests.values()].filter(isOver)
   if (over.length <= ENDED_KEPT) return next
   const requests = new Map(next.requests)

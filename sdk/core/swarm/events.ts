@@ -33,7 +33,8 @@ export type Observation =
       readonly assignment: number
       readonly steps: number
       readonly tokens: number
-      readonly stepMs: number
+      /** null: no decode step yet. */
+      readonly stepMs: number | null
     }
   | {
       readonly kind: 'link-reported'

@@ -48,6 +48,8 @@ export type PeerState = {
   readonly setAside: string | null
   /** Sessions that failed through this device's own fault. */
   readonly strikes: number
+  /** Answers that ended well since the last strike; counted only while there are strikes. */
+  readonly goodAnswers: number
 }
 
 export type LinkPath = 'direct' | 'turn' | 'relay' | 'local'

@@ -46,6 +46,15 @@ test('RL6 a peer that ignores its credits overflows', () => {
   expect(state.overflows).toBe(1)
 })
 
+test('RL6 empty messages do not wait without end', () => {
+  const { relay, state } = queue()
+  const messages = (RELAY_BYTES_PER_SECOND + RELAY_QUEUE_BYTES) / 1_024
+  for (let index = 0; index < messages; index++) relay.push(pair, new Uint8Array(0))
+  expect(state.overflows).toBe(0)
+  relay.push(pair, new Uint8Array(0))
+  expect(state.overflows).toBe(1)
+})
+
 test('closing forgets what waits', () => {
   const { relay, forwarded, state } = queue()
   for (let index = 0; index < 600; index++) relay.push(pair, new Uint8Array(CHUNK_BYTES))

@@ -16,7 +16,7 @@ export type RelayQueue = {
   close(): void
 }
 
-/** A message costs at least this much of the share, so that tiny ones are no way round it. */
+/** A message counts for at least this much, of the share and of what waits: tiny ones are no way round either. */
 const MESSAGE_MIN_BYTES = 1_024
 
 /**
@@ -38,13 +38,13 @@ export function createRelayQueue(deps: RelayQueueDeps): RelayQueue {
     while (!closed) {
       const next = waiting[0]
       if (!next) return
-      const cost = Math.max(next.bytes.byteLength, MESSAGE_MIN_BYTES)
+      const cost = costOf(next.bytes)
       if (!bucket.take(cost)) {
         cancel = deps.later(Math.ceil(bucket.waitMs(cost)), drain)
         return
       }
       waiting.shift()
-      waitingBytes -= next.bytes.byteLength
+      waitingBytes -= cost
       deps.forward(next.pair, next.bytes)
     }
   }
@@ -52,12 +52,13 @@ export function createRelayQueue(deps: RelayQueueDeps): RelayQueue {
   return {
     push(pair, bytes) {
       if (closed) return
-      if (waitingBytes + bytes.byteLength > RELAY_QUEUE_BYTES) {
+      const cost = costOf(bytes)
+      if (waitingBytes + cost > RELAY_QUEUE_BYTES) {
         deps.onOverflow()
         return
       }
       waiting.push({ pair, bytes })
-      waitingBytes += bytes.byteLength
+      waitingBytes += cost
       if (cancel === null) drain()
     },
     close() {
@@ -66,4 +67,8 @@ export function createRelayQueue(deps: RelayQueueDeps): RelayQueue {
       waiting.length = 0
     },
   }
+}
+
+function costOf(bytes: Uint8Array): number {
+  return Math.max(bytes.byteLength, MESSAGE_MIN_BYTES)
 }

@@ -47,14 +47,19 @@ export async function openModel(
 }
 
 async function openTokenizer(storeDir: string, manifest: Manifest): Promise<Tokenizer> {
-  const read = async (file: string): Promise<unknown> => {
+  const text = async (file: string): Promise<string | undefined> => {
     const piece = manifest.files[file]
     if (piece === undefined) return undefined
-    return JSON.parse(new TextDecoder().decode(await readPiece(storeDir, piece.sha256)))
+    return new TextDecoder().decode(await readPiece(storeDir, piece.sha256))
+  }
+  const json = async (file: string): Promise<unknown> => {
+    const found = await text(file)
+    return found === undefined ? undefined : JSON.parse(found)
   }
   return createTokenizer({
-    tokenizerJson: await read('tokenizer.json'),
-    tokenizerConfig: await read('tokenizer_config.json'),
+    tokenizerJson: await json('tokenizer.json'),
+    tokenizerConfig: await json('tokenizer_config.json'),
+    chatTemplate: await text('chat_template.jinja'),
   })
 }
 

@@ -9,11 +9,14 @@ export type ChatTemplate = {
 }
 
 /**
- * The chat template of a tokenizer_config.json: one text, or a list of named ones.
+ * The chat template of a tokenizer_config.json, one text or a list of named ones; otherwise `fallback`.
  * @throws CrowdError model-unsupported when it can't be parsed; null when there is none
  */
-export function readChatTemplate(config: Readonly<Record<string, unknown>>): ChatTemplate | null {
-  const source = templateSource(config['chat_template'])
+export function readChatTemplate(
+  config: Readonly<Record<string, unknown>>,
+  fallback?: string,
+): ChatTemplate | null {
+  const source = templateSource(config['chat_template']) ?? fallback ?? null
   if (source === null) return null
   let template: Template
   try {

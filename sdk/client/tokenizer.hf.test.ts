@@ -170,6 +170,15 @@ describe('createTokenizer', () => {
     expect(() => raising.encodeChat([])).toThrow(/only one turn/)
   })
 
+  it('falls back on a template of its own file', () => {
+    const chatTemplate = 'from the file'
+    const alone = createTokenizer({ tokenizerJson, tokenizerConfig: {}, chatTemplate })
+    expect(alone.decode(alone.encodeChat([]))).toBe('from the file')
+    const config = { chat_template: 'from the settings' }
+    const both = createTokenizer({ tokenizerJson, tokenizerConfig: config, chatTemplate })
+    expect(both.decode(both.encodeChat([]))).toBe('from the settings')
+  })
+
   it('takes the default of several templates', () => {
     const { encodeChat, decode } = createTokenizer({
       tokenizerJson,

@@ -9,6 +9,8 @@ export type TokenizerFiles = {
   readonly tokenizerJson: unknown
   /** Parsed tokenizer_config.json, where there is one. */
   readonly tokenizerConfig?: unknown
+  /** chat_template.jinja as text; used where tokenizer_config.json has no template. */
+  readonly chatTemplate?: string | undefined
 }
 
 /**
@@ -33,7 +35,7 @@ export function createTokenizer(files: TokenizerFiles): Tokenizer {
   const control = createControlTokens(tokens)
   const anchorId = maxId(json) + 1
   const plain = openPlain(json, config, { tokens, anchorId })
-  const template = readChatTemplate(config)
+  const template = readChatTemplate(config, files.chatTemplate)
   const frame = framing(plain, tokens)
 
   /** Text without control tokens to ids. `isFirst` = nothing stands before it. */

@@ -1,3 +1,4 @@
+import type { BrowserClients } from './browser-client.browser.ts'
 import type { Client } from './client/client-types.ts'
 import { CrowdError } from './core/errors.ts'
 import { tabIdentity } from './identity.browser.ts'
@@ -21,7 +22,11 @@ export type SwarmConnection = {
   /** Called at once with the present state, then on every change. Returns how to stop listening. */
   onState(handler: (state: SignalingState) => void): () => void
   onSwarm(handler: (snapshot: SwarmSnapshot) => void): () => void
-  /** Fetches the tokenizer once the host has said which model it serves. @throws CrowdError */
+  /**
+   * Fetches the tokenizer once the host has said which model it serves. To be called again after every
+   * reconnect, since another model may be served by then: gives the same client when it isn't, else closes
+   * the old one. A call ends the one before it, if that is still at it. @throws CrowdError
+   */
   createClient(): Promise<Client>
   close(): void
 }
@@ -35,6 +40,8 @@ export function openSwarm(options: SwarmOptions): SwarmConnection {
   const closed = new AbortController()
   let state: SignalingState = { kind: 'connecting' }
   let snapshot: SwarmSnapshot | null = null
+  let clients: BrowserClients | null = null
+  let loading = new AbortController()
 
   const opening = tabIdentity(options.role).then((identity) => {
     const signaling = createSignaling({
@@ -90,16 +97,15 @@ export function openSwarm(options: SwarmOptions): SwarmConnection {
       return () => swarms.delete(handler)
     },
     async createClient() {
+      loading.abort()
+      loading = new AbortController()
+      const signal = AbortSignal.any([closed.signal, loading.signal])
       const signaling = await opening
-      const welcome = await welcomed()
+      const { manifestPath } = await welcomed()
       // Pages that only watch need no tokenizer.
-      const { openBrowserClient } = await import('./browser-client.browser.ts')
-      return await openBrowserClient({
-        signaling,
-        source,
-        manifestPath: welcome.manifestPath,
-        timers,
-      })
+      const { createBrowserClients } = await import('./browser-client.browser.ts')
+      clients ??= createBrowserClients({ signaling, source, timers })
+      return await clients.open(manifestPath, signal)
     },
     close() {
       closed.abort()

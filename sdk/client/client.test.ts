@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { createFakeSignaling } from '../../test/support/fake-signaling.ts'
 import { CrowdError } from '../core/errors.ts'
 import type { ModelId, RequestId, SessionId } from '../core/ids.ts'
+import { QUEUE_WAIT_MS, SESSION_IDLE_MS } from '../core/limits.ts'
 import type { ServerMessage } from '../protocol/server-to-client.ts'
 import { createClient } from './client.ts'
 import type { GenerateEvent, GenerateRequest } from './client-types.ts'
@@ -23,15 +24,18 @@ const tokenizer = {
 function setUp(contextLength = 100) {
   const signaling = createFakeSignaling()
   const timers: (() => void)[] = []
+  const limits: number[] = []
   let requests = 0
   const client = createClient({
     signaling,
     tokenizer,
     model: 'm' as ModelId,
+    revision: 'rev',
     contextLength,
     newRequestId: () => `r${(requests += 1)}` as RequestId,
-    later: (_ms, task) => {
+    later: (ms, task) => {
       timers.push(task)
+      limits.push(ms)
       return () => timers.splice(timers.indexOf(task), 1)
     },
   })
@@ -47,7 +51,7 @@ function setUp(contextLength = 100) {
     reason,
     timings: null,
   })
-  return { signaling, client, timers, token, end }
+  return { signaling, client, timers, limits, token, end }
 }
 
 async function collect(events: AsyncIterable<GenerateEvent>): Promise<GenerateEvent[]> {
@@ -91,6 +95,8 @@ test('an answer is the concatenated deltas, the end token shows nothing', async 
   expect(signaling.sent).toHaveLength(1)
   expect(signaling.sent[0]).toMatchObject({
     kind: 'ask',
+    model: 'm',
+    revision: 'rev',
     prompt: [97, 98, 99],
     maxTokens: 5,
     sampling: { temperature: 0 },
@@ -187,6 +193,25 @@ test('silence has a limit', async () => {
   kit.timers[0]?.()
   await expect(reading).rejects.toMatchObject({ code: 'timeout' })
   expect(kit.signaling.sent.at(-1)).toEqual({ kind: 'cancel', request: 'r1' })
+})
+
+test('a queued question waits longer than a token may take', async () => {
+  const kit = setUp()
+  const reading = collect(kit.client.generate({ prompt: 'a' }))
+  await Promise.resolve()
+  expect(kit.limits).toEqual([QUEUE_WAIT_MS])
+  kit.signaling.deliver({
+    kind: 'ask-accepted',
+    request: 'r1' as RequestId,
+    session: 1 as SessionId,
+    stages: [],
+  })
+  await expect.poll(() => kit.limits).toEqual([QUEUE_WAIT_MS, SESSION_IDLE_MS])
+  kit.signaling.deliver(kit.token(72, 1))
+  await expect.poll(() => kit.limits).toHaveLength(3)
+  expect(kit.limits[2]).toBe(SESSION_IDLE_MS)
+  kit.signaling.deliver(kit.end('stop'))
+  await reading
 })
 
 test('nothing can be asked while the host is away', async () => {

@@ -1,6 +1,6 @@
 import { CrowdError, fromWire } from '../core/errors.ts'
 import type { ModelId, RequestId } from '../core/ids.ts'
-import { SESSION_IDLE_MS } from '../core/limits.ts'
+import { QUEUE_WAIT_MS, SESSION_IDLE_MS } from '../core/limits.ts'
 import { GREEDY } from '../core/sampling/params.ts'
 import { createTextStream } from '../core/text/text-stream.ts'
 import type { Signaling, SignalingState } from '../net/signaling.ts'
@@ -13,6 +13,8 @@ export type ClientDeps = {
   signaling: Signaling
   tokenizer: Tokenizer
   model: ModelId
+  /** The manifest's: the host refuses a prompt that another model's tokenizer made. */
+  revision: string
   /** Tokens that the model can hold, prompt and answer together. */
   contextLength: number
   /** A fresh unique id for each request. */
@@ -106,6 +108,7 @@ function send(deps: ClientDeps, request: GenerateRequest, id: RequestId, prompt:
     kind: 'ask',
     request: id,
     model: deps.model,
+    revision: deps.revision,
     prompt,
     maxTokens: Math.min(request.maxTokens ?? room, room),
     stopIds: [],
@@ -129,8 +132,10 @@ async function* answer(deps: ClientDeps, run: Run): AsyncGenerator<GenerateEvent
   })
   const ids: number[] = []
   let last = { token: 0, logprob: 0 }
+  let isQueued = true
   for (;;) {
-    const event = await nextWithin(deps, run.queue)
+    const event = await nextWithin(deps, run.queue, isQueued)
+    isQueued = false
     switch (event.kind) {
       case 'stopped':
         yield { kind: 'end', reason: 'cancelled', timings: null, ids }
@@ -160,9 +165,16 @@ async function* answer(deps: ClientDeps, run: Run): AsyncGenerator<GenerateEvent
   }
 }
 
-async function nextWithin(deps: ClientDeps, queue: Queue): Promise<Answer | { kind: 'stopped' }> {
-  const cancel = deps.later(SESSION_IDLE_MS, () => {
-    queue.fail(new CrowdError('timeout', `no token within ${SESSION_IDLE_MS / 1_000} s`))
+/** Before the ring takes the question others may be ahead of it; from then on each token has its own limit. */
+async function nextWithin(
+  deps: ClientDeps,
+  queue: Queue,
+  isQueued: boolean,
+): Promise<Answer | { kind: 'stopped' }> {
+  const limitMs = isQueued ? QUEUE_WAIT_MS : SESSION_IDLE_MS
+  const what = isQueued ? 'the question did not get its turn' : 'no token came'
+  const cancel = deps.later(limitMs, () => {
+    queue.fail(new CrowdError('timeout', `${what} within ${limitMs / 1_000} s`))
   })
   try {
     return await queue.next()

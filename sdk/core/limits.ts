@@ -41,11 +41,18 @@ export const EARLY_SIGNALS_MAX = 64
 export const CONTROL_MESSAGE_MAX_BYTES = 256 * 1024
 /** socket.io's own cap: a relay chunk with its envelope fits many times. */
 export const SOCKET_MESSAGE_MAX_BYTES = 4 * 1024 * 1024
-/** Messages per second and peer, averaged; a token is one message, so fast rings need some room. */
+/** Messages per second and peer, averaged. Tokens and timings count apart. */
 export const CONTROL_RATE_PER_SECOND = 400
 export const CONTROL_BURST = 2_000
+/**
+ * Tokens and timings per second of a last stage: a tab that holds a small model alone makes about 3,000. The
+ * burst holds what such a tab sends while the host stands still for two seconds.
+ */
+export const TOKEN_RATE_PER_SECOND = 4_000
+export const TOKEN_BURST = 8_000
 /** Relay bytes per second and peer: enough for a prefill, too little to starve the host. */
 export const RELAY_BYTES_PER_SECOND = 32 * 1024 * 1024
+/** Workers; as many askers and watchers besides, so that neither side can shut the other out. */
 export const PEERS_MAX = 256
 export const NAME_MAX_CHARS = 60
 /** Tokens in one request, whatever the model's window. */
@@ -93,6 +100,8 @@ export const PAIR_RETRY_MS = 250
 export const PAIR_RETRY_MAX_MS = 10_000
 /** A link that nobody needs any more is kept this long, in case the route comes back. */
 export const PAIR_LINGER_MS = 10_000
+/** What may wait for a slow receiver before it is cut off: many of the largest messages, and its credits keep relayed bytes far below. */
+export const UNSENT_MAX_BYTES = 4 * 1024 * 1024
 /** Snapshots of the swarm go out at most this often. */
 export const SNAPSHOT_MS = 250
 /** Messages that break the protocol before the host hangs up. */

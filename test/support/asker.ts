@@ -40,6 +40,7 @@ export async function openAsker(options: {
     signaling,
     tokenizer: options.tokenizer,
     model: options.manifest.id,
+    revision: options.manifest.revision,
     contextLength: options.manifest.contextLength,
     newRequestId: () => `${id}-${(requests += 1)}` as RequestId,
     later: (ms, task) => timers.after(ms, task),

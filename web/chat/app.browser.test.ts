@@ -63,12 +63,14 @@ describe('the chat page', () => {
   test('streams an answer and says who computed it and how fast', async () => {
     const asked = await ask('What is a ring?')
     await expect.element(composer).toHaveValue('')
+    await expect.element(page.getByText('Waiting for its turn…')).toBeVisible()
     asked.emit({
       kind: 'accepted',
       stages: [{ peer: peerId('p1'), name: 'attic', range: { start: 0, end: 8 } }],
     })
     asked.emit(delta('A ring '))
     await expect.element(answer).toHaveTextContent('A ring')
+    await expect.element(page.getByText('Waiting for its turn…')).not.toBeInTheDocument()
     await expect.element(page.getByTestId('stop')).toBeVisible()
     asked.emit(delta('of tabs.'))
     asked.emit(end('stop'))
@@ -174,6 +176,19 @@ describe('the chat page', () => {
     connection.setState({ kind: 'refused', error })
     await expect.element(page.getByTestId('error-code')).toHaveTextContent('wrong-secret')
     await expect.element(page.getByTestId('host-lost')).not.toBeInTheDocument()
+  })
+
+  test('a host that came back may serve another model: the tokenizer is loaded anew', async () => {
+    const before = await ask('Before?')
+    before.emit(end('stop'))
+    await expect.element(page.getByTestId('send')).toBeVisible()
+    connection.setState({ kind: 'lost', reason: 'transport close' })
+    connection.setState(anOpenState())
+    const after = await ask('After?')
+    expect([before.client, after.client]).toEqual([1, 2])
+    // The same welcome said again is no new one.
+    connection.setSwarm(aSwarm())
+    expect(connection.clients()).toBe(2)
   })
 
   test('the other pages keep the secret, and open beside a conversation', async () => {

@@ -39,18 +39,24 @@ export function createChat({ connection, now }: ChatDeps): Chat {
   let loadError = $state.raw<CrowdError | null>(null)
   let client: Client | null = null
   let abort: AbortController | null = null
+  let welcome: unknown = null
+  let loads = 0
   let nextId = 1
 
   const running = $derived(isRunning(turns.at(-1)))
   const blocked = $derived(whyBlocked(view.state, view.swarm, tokenizer))
 
   async function loadClient(): Promise<void> {
+    const load = ++loads
     tokenizer = 'loading'
     loadError = null
     try {
-      client = await connection.createClient()
+      const loaded = await connection.createClient()
+      if (load !== loads) return
+      client = loaded
       tokenizer = 'ready'
     } catch (thrown) {
+      if (load !== loads) return
       loadError = toCrowdError(thrown)
       tokenizer = 'failed'
     }
@@ -89,7 +95,12 @@ export function createChat({ connection, now }: ChatDeps): Chat {
     abort?.abort()
   }
 
-  void loadClient()
+  // Each welcome may be that of a host that serves another model now, whose tokens are other ones.
+  const stopFollowing = connection.onState((state) => {
+    if (state.kind !== 'open' || state.welcome === welcome) return
+    welcome = state.welcome
+    void loadClient()
+  })
 
   return {
     view,
@@ -120,6 +131,7 @@ export function createChat({ connection, now }: ChatDeps): Chat {
     reloadClient: () => void loadClient(),
     close() {
       stop()
+      stopFollowing()
       view.close()
       client?.close()
       connection.close()

@@ -97,11 +97,19 @@ export function say(text) {
  */
 export async function runMain(main) {
   try {
+    checkNode()
     await main()
   } catch (error) {
     say(error instanceof Error ? error.message : String(error))
     process.exitCode = 1
   }
+}
+
+/** The engines field of package.json only warns; what fails later fails deep inside a tool. */
+function checkNode() {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+  if (major > 20 || (major === 20 && minor >= 19)) return
+  throw new Error(`Node ${process.versions.node} is too old: 20.19 or newer is needed.`)
 }
 
 /** Size and time of every source file: cheap, and right as long as editors touch files they change. */

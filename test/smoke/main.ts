@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { smoke, type SmokeOptions } from './smoke.ts'
+import { failedSmoke, smoke, type SmokeOptions } from './smoke.ts'
 
 /** `npm run smoke -- [--json] [--tabs N] [--provider auto|wasm|webgpu] [--model NAME] [--question TEXT]` */
 const { values } = parseArgs({
@@ -52,7 +52,7 @@ try {
   process.exitCode = result.ok ? 0 : 1
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error)
-  if (values.json) console.log(JSON.stringify({ ok: false, problems: [message] }))
+  if (values.json) console.log(JSON.stringify(failedSmoke(message)))
   else console.error(`smoke: ${message}`)
   process.exitCode = 1
 }

@@ -4,7 +4,8 @@ import { GREEDY } from '../../sdk/core/sampling/params.ts'
 import { openChain, openModel } from '../../sdk/index.node.ts'
 import type { SwarmSnapshot } from '../../sdk/protocol/swarm-snapshot.ts'
 import { askOnPage } from '../support/ask-page.ts'
-import { startRing } from '../support/ring.ts'
+import { openAsker } from '../support/asker.ts'
+import { startRing, type Ring } from '../support/ring.ts'
 
 export type SmokeOptions = {
   readonly tabs: number
@@ -39,6 +40,22 @@ export type SmokeResult = {
   readonly problems: readonly string[]
 }
 
+/** What is printed when there was no answer to speak of. */
+export function failedSmoke(problem: string): SmokeResult {
+  return {
+    ok: false,
+    identical: false,
+    text: '',
+    tokens: 0,
+    tabs: [],
+    modelBytes: 0,
+    hostActivationBytes: 0,
+    hopMs: 0,
+    firstTokenMs: 0,
+    problems: [problem],
+  }
+}
+
 /** Share of its own blocks' bytes that a tab may fetch: the pieces and nothing beside them. */
 const SHARE_MARGIN = 1.02
 
@@ -58,12 +75,14 @@ export async function smoke(
     say('the ring is complete; asking on the chat page')
     const page = await ring.openPage(ring.started.urls.chat)
     const answer = await askOnPage(page, options.question)
+    const ids = await askedIds(ring, options)
     // Before the reference: it blocks this process, and the host in it, while it computes.
     const swarm = ring.swarm()
     const reference = await unsplit(options, ring.dataDir)
     const { manifest } = ring.started.model
     const result = {
-      identical: answer.text === reference.text && answer.tokens === reference.ids.length,
+      identical:
+        answer.text === reference.text && JSON.stringify(ids) === JSON.stringify(reference.ids),
       text: answer.text,
       tokens: answer.tokens,
       tabs: tabsOf(swarm),
@@ -76,6 +95,27 @@ export async function smoke(
     return { ok: problems.length === 0, ...result, problems }
   } finally {
     await ring.close()
+  }
+}
+
+/** The same question once more by a program, which sees the token ids that a page does not show. */
+async function askedIds(ring: Ring, options: SmokeOptions): Promise<readonly number[]> {
+  const { started, dataDir } = ring
+  const { tokenizer } = await openModel(options.model, dataDir)
+  const asker = await openAsker({
+    url: new URL(started.urls.join).origin,
+    secret: started.secret,
+    manifest: started.model.manifest,
+    tokenizer,
+  })
+  try {
+    const messages = [{ role: 'user', content: options.question }] as const
+    for await (const event of asker.client.generate({ messages })) {
+      if (event.kind === 'end') return event.ids
+    }
+    return []
+  } finally {
+    asker.close()
   }
 }
 

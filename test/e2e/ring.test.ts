@@ -1,6 +1,7 @@
 import { writeFile, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
+import { SESSIONS_PER_STAGE } from '../../sdk/core/limits.ts'
 import { GREEDY } from '../../sdk/core/sampling/params.ts'
 import type { ChatMessage } from '../../sdk/client/tokenizer.ts'
 import { openChain, openModel } from '../../sdk/index.node.ts'
@@ -147,6 +148,50 @@ describe('links', () => {
     expect(swarm().relayedBytes).toBeGreaterThan(0)
     expect(swarm().links.every(({ path }) => path === 'relay')).toBe(true)
     await tabs[0]?.page.getByTestId('relay-note').waitFor({ timeout: 5_000 })
+  })
+})
+
+describe('the host', () => {
+  test('after a host restart the same tabs are a ring again, with what they hold', async () => {
+    const { started, complete, restartHost, openPage, swarm, dataDir } = await start({ tabs: 3 })
+    await complete()
+    const page = await openPage(started.urls.chat)
+    await askOnPage(page, QUESTION)
+    await restartHost()
+    await complete()
+    expect(
+      swarm()
+        .peers.filter((peer) => peer.role === 'worker')
+        .map((peer) => peer.fetchedBytes),
+    ).toEqual([0, 0, 0])
+    const answer = await askOnPage(page, QUESTION)
+    expect(answer.phase).toBe('done')
+    await page.reload()
+    expect((await askOnPage(page, QUESTION)).text).toBe(await unsplit([ask(QUESTION)], dataDir))
+  })
+
+  test('an answer that a host restart cuts ends with a reason, and leaves nothing behind in the stages', async () => {
+    const { started, complete, restartHost, openPage, swarm } = await start({ tabs: 2 })
+    const page = await openPage(started.urls.chat)
+    // Once more than a stage keeps sessions: a leak would show as a refusal.
+    for (let round = 0; round <= SESSIONS_PER_STAGE; round += 1) {
+      await complete()
+      await page.getByTestId('composer').fill('Tell me a story about a cat and a boat.')
+      await page.getByTestId('send').click({ timeout: 30_000 })
+      await eventually('the first tokens', 30_000, () =>
+        swarm().requests.some(({ state, tokens }) => state === 'running' && tokens > 1)
+          ? true
+          : null,
+      )
+      await restartHost()
+      await page
+        .getByTestId('turn')
+        .nth(round)
+        .getByTestId('error-code')
+        .waitFor({ timeout: 15_000 })
+    }
+    await complete()
+    expect((await askOnPage(page, QUESTION)).phase).toBe('done')
   })
 })
 

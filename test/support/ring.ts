@@ -28,7 +28,6 @@ export type WorkerTab = {
 
 /** A real host and real tabs in one headless Chromium, each tab a device of its own. */
 export type Ring = {
-  readonly host: Host
   readonly started: StartedHost
   readonly browser: Browser
   readonly dataDir: string
@@ -38,6 +37,8 @@ export type Ring = {
   /** Waits until every block has a ready device and the stages are linked. */
   complete(limitMs?: number): Promise<SwarmSnapshot>
   openPage(url: string): Promise<Page>
+  /** Another host process on the same port and data, as after a crash or an update. */
+  restartHost(): Promise<void>
   close(): Promise<void>
 }
 
@@ -46,20 +47,21 @@ const COMPLETE_MS = 90_000
 export async function startRing(options: RingOptions): Promise<Ring> {
   const ownData = options.dataDir === undefined
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'crowdinfer-ring-')))
-  const host = createHost(
-    parseConfig({
-      port: '0',
-      host: '127.0.0.1',
-      data: dataDir,
-      model: options.model ?? 'crowdtalk-2.6m',
-      stages: String(options.stages ?? options.tabs),
-    }),
-    hostDeps(() => undefined),
-  )
+  const makeHost = (port: number): Host =>
+    createHost(
+      parseConfig({
+        port: String(port),
+        host: '127.0.0.1',
+        data: dataDir,
+        model: options.model ?? 'crowdtalk-2.6m',
+        stages: String(options.stages ?? options.tabs),
+      }),
+      hostDeps(() => undefined),
+    )
+  let host = makeHost(0)
   const started = await host.start()
   const browser = await launchChromium(options.browserFlags)
   const ring: Ring = {
-    host,
     started,
     browser,
     dataDir,
@@ -88,6 +90,11 @@ export async function startRing(options: RingOptions): Promise<Ring> {
       const page = await context.newPage()
       await page.goto(url)
       return page
+    },
+    async restartHost() {
+      await host.close()
+      host = makeHost(started.port)
+      await host.start()
     },
     async close() {
       await browser.close()

@@ -19,7 +19,7 @@ const ortConditions = ['onnxruntime-web-use-extern-wasm', ...defaultClientCondit
 
 export default defineConfig({
   root: 'web',
-  cacheDir: '../node_modules/.vite',
+  cacheDir: fileURLToPath(new URL('./node_modules/.vite', import.meta.url)),
   publicDir: false,
   plugins: [svelte({ configFile: false })],
   resolve: { conditions: ortConditions },

@@ -17,6 +17,8 @@ export type BrowserWorkerOptions = {
   paused?: boolean
   prefer?: 'auto' | 'webgpu' | 'wasm'
   url?: string
+  /** Pieces are kept in memory only, and why, in words for people. */
+  onStorageFallback?: (reason: string) => void
 }
 
 /** The worker role with this browser's adapters. Nothing happens until its start(). */
@@ -24,7 +26,10 @@ export async function createBrowserWorker(options: BrowserWorkerOptions): Promis
   const url = options.url ?? location.origin
   const timers = createSystemTimers()
   const identity = await tabIdentity('worker')
-  const store = await openShardStore()
+  const { onStorageFallback } = options
+  const store = await openShardStore(
+    onStorageFallback === undefined ? {} : { onFallback: onStorageFallback },
+  )
   const source = createModelSource(url)
   const signaling = createSignaling({
     url,

@@ -2,3 +2,4 @@
 export { createBrowserWorker, type BrowserWorkerOptions } from './browser-worker.browser.ts'
 export { openSwarm, type SwarmConnection, type SwarmOptions } from './swarm-connection.browser.ts'
 export { deleteStoredPieces } from './stored-pieces.browser.ts'
+export { requestPersistence } from './storage/idb-shard-store.browser.ts'

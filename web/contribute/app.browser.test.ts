@@ -33,6 +33,7 @@ let elsewhere: boolean
 let persisted: number
 let deletions: number
 let makeError: CrowdError | null
+let persistError: Error | null
 
 beforeEach(() => {
   workers = []
@@ -43,6 +44,7 @@ beforeEach(() => {
   persisted = 0
   deletions = 0
   makeError = null
+  persistError = null
   const blocked = (): Storage => {
     throw new Error('blocked')
   }
@@ -71,7 +73,10 @@ function openPage(hash: string, change: Partial<Device> = {}): Contribution {
     device: { ...device, ...change },
     memory,
     lock,
-    persist: () => (persisted += 1),
+    persist() {
+      persisted += 1
+      return persistError === null ? Promise.resolve(true) : Promise.reject(persistError)
+    },
     deletePieces() {
       deletions += 1
       return Promise.resolve()
@@ -128,7 +133,7 @@ describe('the contribute page', () => {
     await page.getByTestId('pledge-mb').fill('2')
     await page.getByTestId('start').click()
     await started()
-    expect(options[0]).toEqual({
+    expect(options[0]).toMatchObject({
       secret: 'abc',
       name: 'kitchen tablet',
       pledgeBytes: 2_000_000,
@@ -140,7 +145,7 @@ describe('the contribute page', () => {
   test('an address may say everything, for kiosks and tests', async () => {
     openPage('#s=x&name=kiosk&pledge=4&provider=wasm&auto=1')
     await started()
-    expect(options[0]).toEqual({
+    expect(options[0]).toMatchObject({
       secret: 'x',
       name: 'kiosk',
       pledgeBytes: 4_000_000,
@@ -184,6 +189,34 @@ describe('the contribute page', () => {
     const root = page.getByTestId('contribution')
     await expect.element(root).toHaveAttribute('data-range', '4-8')
     await expect.element(root).toHaveAttribute('data-fetched-bytes', '600000')
+  })
+
+  test('two links to the same device are two rows', async () => {
+    openPage('#s=abc&auto=1')
+    const worker = await started()
+    const link = { peer: peerId('p2'), path: 'direct', state: 'open', rttMs: 2 } as const
+    worker.change({ phase: 'serving', links: [link, { ...link, state: 'opening', path: null }] })
+    await expect.poll(() => document.querySelectorAll('[data-testid=link]').length).toBe(2)
+  })
+
+  test('blocked storage is said, with the reason', async () => {
+    openPage('#s=abc&auto=1')
+    const worker = await started()
+    worker.change({ storage: { usedBytes: 0, freeBytes: null, persistent: true } })
+    await expect.element(page.getByTestId('storage')).toHaveTextContent('kept in this browser')
+    await expect.element(page.getByTestId('memory-only')).not.toBeInTheDocument()
+    options[0]?.onStorageFallback?.('a private window')
+    worker.change({ storage: { usedBytes: 0, freeBytes: null, persistent: false } })
+    await expect.element(page.getByTestId('memory-only')).toHaveTextContent('memory only')
+    await expect.element(page.getByTestId('memory-only')).toHaveTextContent('a private window')
+  })
+
+  test('a browser that cannot keep the pieces contributes all the same', async () => {
+    persistError = new Error('not allowed')
+    const contribution = openPage('#s=abc')
+    await page.getByTestId('start').click()
+    await started()
+    expect(contribution.report()).toContain('keeping pieces: not allowed')
   })
 
   test('pause stays over a reload until resume', async () => {

@@ -17,7 +17,7 @@ export type ContributionDeps = {
   readonly memory: TabMemory
   readonly lock: TabLock
   /** Asks the browser to keep the pieces; called on the owner's click. */
-  readonly persist: () => void
+  readonly persist: () => Promise<unknown>
   /** Deletes every stored piece. */
   readonly deletePieces: () => Promise<void>
   readonly build: string
@@ -44,6 +44,8 @@ export class Contribution {
   deleted = $state(false)
   /** What was being loaded when the browser killed this tab; empty otherwise. */
   killed = $state('')
+  /** Why the browser's storage could not be used; empty while it can, or when that isn't known. */
+  storageFailure = $state('')
   readonly device: Device
   readonly #deps: ContributionDeps
   #worker: Worker | null = null
@@ -84,6 +86,7 @@ export class Contribution {
     this.snapshot = null
     this.killed = ''
     this.deleted = false
+    this.storageFailure = ''
     this.name = cleanName(this.name) || this.device.label
     memory.setName(this.name)
     memory.setWish('contribute')
@@ -96,6 +99,11 @@ export class Contribution {
         name: this.name,
         pledgeBytes: Math.round(this.pledgeMb * BYTES_PER_MB),
         prefer: address.provider ?? 'auto',
+        onStorageFallback: (reason) => {
+          if (run !== this.#run) return
+          this.storageFailure = reason
+          this.#note([`storage: ${reason}`])
+        },
       })
       if (run !== this.#run) {
         await worker.leave()
@@ -114,7 +122,10 @@ export class Contribution {
 
   /** The consent click: also the moment at which a browser may be asked to keep the pieces. */
   async consent(): Promise<void> {
-    this.#deps.persist()
+    // A refusal, or none at all, changes nothing: the pieces are kept as long as there is space.
+    this.#deps.persist().catch((thrown: unknown) => {
+      this.#note([`keeping pieces: ${toCrowdError(thrown).message}`])
+    })
     await this.start()
   }
 

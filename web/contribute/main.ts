@@ -1,4 +1,9 @@
-import { createBrowserWorker, deleteStoredPieces, openSwarm } from '../../sdk/index.browser.ts'
+import {
+  createBrowserWorker,
+  deleteStoredPieces,
+  openSwarm,
+  requestPersistence,
+} from '../../sdk/index.browser.ts'
 import { mountPage } from '../ui/mount-page.ts'
 import { readAddress } from '../ui/page-address.ts'
 import { createSafeStorage } from '../ui/safe-storage.ts'
@@ -18,11 +23,9 @@ const contribution = new Contribution({
     createSafeStorage(() => sessionStorage),
     createSafeStorage(() => localStorage),
   ),
-  // Neither locks nor lasting storage exist in an insecure context.
+  // There are no locks in an insecure context.
   lock: createTabLock(device.secureContext ? navigator.locks : undefined),
-  persist: () => {
-    if (device.secureContext) void navigator.storage.persist()
-  },
+  persist: requestPersistence,
   deletePieces: deleteStoredPieces,
   build: new URL(import.meta.url).pathname,
   now: () => performance.now(),

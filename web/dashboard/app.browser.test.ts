@@ -54,8 +54,10 @@ describe('the dashboard', () => {
     expect(count('cell-ready')).toBe(8)
     await expect.element(page.getByTestId('link')).toHaveTextContent('relayed by the host')
     await expect.element(page.getByTestId('link')).toHaveTextContent('2.2 MB')
-    await expect.element(page.getByTestId('chain')).toHaveTextContent('compute 5.0 ms')
-    await expect.element(page.getByTestId('lap-bars')).toHaveTextContent('compute 15 ms (75%)')
+    await expect.element(page.getByTestId('chain')).toHaveTextContent('step now 5.0 ms')
+    await expect
+      .element(page.getByTestId('lap-bars'))
+      .toHaveTextContent('compute 15 ms (75%), the rest 5.0 ms, 2.5 ms for each of 2 hops')
     expect(count('request')).toBe(2)
     await expect.element(page.getByTestId('peers')).toHaveTextContent('hidden tab')
   })
@@ -84,6 +86,20 @@ describe('the dashboard', () => {
     await expect.element(page.getByTestId('join-link')).toHaveValue(`${location.origin}/join#s=abc`)
     const path = page.getByTestId('qr').element().querySelector('path')
     expect(path?.getAttribute('d')?.length).toBeGreaterThan(1_000)
+  })
+
+  test('on this machine it invites to the network address that the host knows', async () => {
+    const qr = () => page.getByTestId('qr').element().querySelector('path')?.getAttribute('d')
+    await expect.element(page.getByText('works on this machine only')).toBeVisible()
+    const before = qr()
+    connection.setSwarm({ ...ring, origins: ['http://192.168.1.4:7080'] })
+    await expect
+      .element(page.getByTestId('join-link'))
+      .toHaveValue('http://192.168.1.4:7080/join#s=abc')
+    await expect.element(page.getByText('works on this machine only')).not.toBeInTheDocument()
+    expect(qr()).not.toBe(before)
+    const here = page.getByRole('link', { name: 'Open it in a new tab here' })
+    await expect.element(here).toHaveAttribute('href', '/join#s=abc')
   })
 
   test('says that the state is old when the host is lost', async () => {

@@ -3,13 +3,15 @@ import type { SwarmSnapshot } from '../../sdk/protocol/swarm-snapshot.ts'
 
 type Link = SwarmSnapshot['links'][number]
 
-/** Where the time of one lap of a request went. Times in ms, means over the request's laps. */
+/** Where the time of one lap of a request went. Times in ms; those of a lap are means over the request's laps. */
 export type Lap = {
   readonly request: string
   readonly lapMs: number
+  /** Sum over the stages, as they measured it. */
   readonly computeMs: number
-  /** Everything that isn't compute: wire, queues, framing. */
+  /** Not measured: the lap minus the compute, so wire, queues, and framing. */
   readonly wireMs: number
+  /** `wireMs` spread evenly over the hops. */
   readonly hopMs: number
   readonly hops: readonly Hop[]
 }
@@ -19,6 +21,7 @@ export type Hop = {
   readonly peer: string
   readonly name: string
   readonly holds: string
+  /** The device's present smoothed step, for any request; not a part of this lap's compute. */
   readonly stepMs: number | null
   /** null for a chain of one. */
   readonly link: Pick<Link, 'path' | 'rttMs'> | null

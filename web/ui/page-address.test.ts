@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isLoopback, joinLink, pageLink, readAddress } from './page-address.ts'
+import { isLoopback, joinLink, pageLink, readAddress, sharedOrigin } from './page-address.ts'
 
 describe('the address of a page', () => {
   test('gives the secret and the wishes in the fragment', () => {
@@ -31,6 +31,13 @@ describe('the address of a page', () => {
     expect(pageLink('dashboard', secret)).toBe('/dashboard#s=a%2Fb')
     expect(readAddress(new URL(joinLink('http://host:7080', secret)).hash).secret).toBe('a/b')
     expect(pageLink('chat', '')).toBe('/')
+  })
+
+  test('invites other devices to an address that they can reach', () => {
+    const lan = ['http://localhost:7080', 'nonsense', 'http://192.168.1.4:7080']
+    expect(sharedOrigin('http://localhost:7080', lan)).toBe('http://192.168.1.4:7080')
+    expect(sharedOrigin('http://localhost:7080', [])).toBe('http://localhost:7080')
+    expect(sharedOrigin('https://pool.example', lan)).toBe('https://pool.example')
   })
 
   test('knows which addresses work on one machine only', () => {

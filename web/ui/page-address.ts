@@ -56,6 +56,18 @@ export function isLoopback(hostname: string): boolean {
   )
 }
 
+/**
+ * The origin at which other devices reach the host: the page's own, or, where that works on this machine
+ * only, the first of the host's `origins` that doesn't. Both as in `location.origin`.
+ */
+export function sharedOrigin(own: string, origins: readonly string[]): string {
+  const reachesOthers = (origin: string): boolean =>
+    /^https?:/.test(origin) && URL.canParse(origin) && !isLoopback(new URL(origin).hostname)
+  if (reachesOthers(own)) return own
+  const other = origins.find(reachesOthers)
+  return other === undefined ? own : new URL(other).origin
+}
+
 export function cleanName(name: string): string {
   return name.trim().slice(0, NAME_MAX_CHARS)
 }

@@ -40,6 +40,8 @@ async function openCpu(threads: number | undefined): Promise<OrtBackend> {
     sessionOptions: {
       executionProviders: ['cpu'],
       logSeverityLevel: 3,
+      // Each block has a session with threads of its own: waiting ones that spin fight for the cores.
+      extra: { session: { intra_op: { allow_spinning: '0' } } },
       ...(threads === undefined ? {} : { intraOpNumThreads: threads }),
     },
     device: null,

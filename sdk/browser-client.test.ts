@@ -41,11 +41,9 @@ function setUp() {
 
 /** Starts a request and gives what was sent for it. */
 async function asked(kit: ReturnType<typeof setUp>, client: Client) {
-  void client
-    .generate({ messages: [{ role: 'user', content: 'x' }] })
-    [Symbol.asyncIterator]()
-    .next()
-    .catch(() => undefined)
+  const events = client.generate({ messages: [{ role: 'user', content: 'x' }] })
+  const reading = events[Symbol.asyncIterator]().next()
+  reading.catch(() => undefined)
   await Promise.resolve()
   const sent = kit.signaling.sent.at(-1)
   return sent?.kind === 'ask' ? sent : null

@@ -10,7 +10,7 @@ import { resolveModel } from './import/resolve-model.node.ts'
 import { openLocalChain, type LocalChain } from './local/local-chain.ts'
 import { createNodeStageRunner } from './runtime/ort.node.ts'
 
-export type { LocalAnswer, LocalChain } from './local/local-chain.ts'
+export type { LocalAnswer, LocalChain, LocalRequest } from './local/local-chain.ts'
 
 /** Where the built-in models lie, both in the clone (sdk/) and in the built package (dist/sdk/). */
 export function builtinDirectory(): string {

@@ -1,7 +1,14 @@
 import { CrowdError } from '../sdk/core/errors.ts'
 import { createTextStream } from '../sdk/core/text/text-stream.ts'
-import { GREEDY, type SamplingParams } from '../sdk/core/sampling/params.ts'
-import { openChain, openModel, type LocalAnswer, type OpenedModel } from '../sdk/index.node.ts'
+import { GREEDY, type SampledToken, type SamplingParams } from '../sdk/core/sampling/params.ts'
+import {
+  openChain,
+  openModel,
+  type LocalAnswer,
+  type LocalChain,
+  type LocalRequest,
+  type OpenedModel,
+} from '../sdk/index.node.ts'
 
 export type RunOptions = {
   readonly stages: number
@@ -46,17 +53,39 @@ export async function runPrompt(
     : model.tokenizer.encodeChat([{ role: 'user', content: prompt }])
   const chain = await openChain(model, options.stages)
   try {
-    const shown = createTextStream({ decode: (ids) => model.tokenizer.decode(ids), stops: [] })
-    const answer = await chain.generate({
+    const answer = await showAnswer(model, chain, write, {
       prompt: promptIds,
       maxTokens: options.maxTokens,
       sampling: samplingOf(options),
-      onToken: ({ token }) => write(shown.push(token).text),
     })
-    write(shown.end().text)
     return result(model, options, { promptIds, answer, provider: chain.report.provider })
   } finally {
     await chain.close()
+  }
+}
+
+/** Whatever was written of an answer that failed ends its line, so that the error begins on its own. */
+async function showAnswer(
+  model: OpenedModel,
+  chain: LocalChain,
+  write: (text: string) => void,
+  request: LocalRequest,
+): Promise<LocalAnswer> {
+  const shown = createTextStream({ decode: (ids) => model.tokenizer.decode(ids), stops: [] })
+  let isLineOpen = false
+  const show = (text: string): void => {
+    if (text === '') return
+    isLineOpen = true
+    write(text)
+  }
+  try {
+    const onToken = ({ token }: SampledToken): void => show(shown.push(token).text)
+    const answer = await chain.generate({ ...request, onToken })
+    show(shown.end().text)
+    return answer
+  } catch (thrown) {
+    if (isLineOpen) write('\n')
+    throw thrown
   }
 }
 

@@ -5,7 +5,7 @@ import { createSwarmView, type SwarmView } from '../ui/swarm-view.svelte.ts'
 import { whyBlocked, type TokenizerState } from './readiness.ts'
 import { applyEvent, failTurn, isRunning, startTurn, toMessages, type Turn } from './turn.ts'
 
-export type ChatDeps = {
+type ChatDeps = {
   readonly connection: SwarmConnection
   /** Milliseconds of a clock that never goes back. */
   readonly now: () => number

@@ -2,7 +2,7 @@ import type { CrowdError } from '../../sdk/core/errors.ts'
 import type { FinishReason, GenerateEvent, RequestTimings } from '../../sdk/client/client-types.ts'
 import type { ChatMessage } from '../../sdk/client/tokenizer.ts'
 
-export type TurnStage = Extract<GenerateEvent, { kind: 'accepted' }>['stages'][number]
+type TurnStage = Extract<GenerateEvent, { kind: 'accepted' }>['stages'][number]
 
 /** One question and its answer; a new object on every change. Times are of the page's clock, ms. */
 export type Turn = {

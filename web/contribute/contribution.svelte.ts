@@ -10,7 +10,7 @@ import { buildReport } from './report.ts'
 import type { TabLock } from './tab-lock.ts'
 import type { TabMemory } from './tab-memory.ts'
 
-export type ContributionDeps = {
+type ContributionDeps = {
   readonly createWorker: typeof createBrowserWorker
   readonly address: PageAddress
   readonly device: Device
@@ -29,7 +29,7 @@ export type ContributionDeps = {
  * `asking`: no consent yet. `resting`: reloaded while paused, nothing runs. `starting`: the worker is being
  * made. `live`: there is a worker, see its snapshot. `gone`: left.
  */
-export type ContributionStage = 'asking' | 'resting' | 'starting' | 'live' | 'gone'
+type ContributionStage = 'asking' | 'resting' | 'starting' | 'live' | 'gone'
 
 /** Everything between the owner of a device and its worker. */
 export class Contribution {

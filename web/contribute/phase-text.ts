@@ -1,7 +1,7 @@
 import { describeRange } from '../../sdk/core/model/block-range.ts'
 import type { WorkerSnapshot } from '../../sdk/worker/worker-snapshot.ts'
 
-export type Phase = WorkerSnapshot['phase']
+type Phase = WorkerSnapshot['phase']
 
 export const PHASE_TITLES: Record<Phase, string> = {
   idle: 'Starting…',

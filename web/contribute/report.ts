@@ -6,7 +6,7 @@ import type { LoggedEvent } from './event-log.ts'
 import { describePath } from '../ui/path-text.ts'
 import { describeHolding } from './phase-text.ts'
 
-export type ReportInput = {
+type ReportInput = {
   /** The page's own script, whose name changes with every build. */
   readonly build: string
   readonly device: Device

@@ -6,7 +6,7 @@ const LOADING = 'crowdinfer.tab.loading'
 const NAME = 'crowdinfer.device.name'
 const PLEDGE = 'crowdinfer.device.pledge-mb'
 
-export type Wish = 'none' | 'contribute' | 'paused'
+type Wish = 'none' | 'contribute' | 'paused'
 
 export interface TabMemory {
   /** What the owner of this tab asked for last. */

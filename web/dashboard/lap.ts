@@ -17,7 +17,7 @@ export type Lap = {
 }
 
 /** One stage of the chain and the link that leads on from it. */
-export type Hop = {
+type Hop = {
   readonly peer: string
   readonly name: string
   readonly holds: string

@@ -39,6 +39,18 @@ test('it is kept, and made anew near its end, for a new address, and when it is 
   expect((await own())?.cert).toContain('BEGIN CERTIFICATE')
 })
 
+test('other addresses may come and go; earlier ones stay valid after a move', async () => {
+  const home = await own(['192.168.1.20', '172.17.0.1'])
+  expect(await own(['192.168.1.20', '172.18.0.1'])).toEqual(home)
+  expect(await own([])).toEqual(home)
+  const moved = await own(['10.0.0.7'])
+  expect(moved?.cert).not.toBe(home?.cert)
+  const certificate = new X509Certificate(moved?.cert ?? '')
+  for (const address of ['10.0.0.7', '192.168.1.20', '127.0.0.1'])
+    expect(certificate.checkIP(address)).toBe(address)
+  expect(await own(['192.168.1.20'])).toEqual(moved)
+})
+
 test('files that are missing, no PEM, or do not belong together are named', async () => {
   const files = (cert: string, key: string) =>
     loadCertificate({ kind: 'files', cert, key }, { dataDir, addresses: [], nowMs })

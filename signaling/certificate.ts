@@ -1,5 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import { isIPv4 } from 'node:net'
 import { join } from 'node:path'
 import { generate } from 'selfsigned'
 import { CrowdError } from '../sdk/core/errors.ts'
@@ -13,6 +14,8 @@ const DAY_MS = 86_400_000
 const VALID_DAYS = 396
 /** Renewed this long before its end. */
 const RENEW_DAYS = 30
+/** Addresses in a certificate; the newest are kept. */
+const ADDRESSES_MAX = 16
 
 /**
  * The certificate to serve with, or null without TLS.
@@ -22,6 +25,7 @@ export async function loadCertificate(
   tls: Config['tls'],
   options: {
     readonly dataDir: string
+    /** This machine's, the likeliest first. */
     readonly addresses: readonly string[]
     readonly nowMs: number
   },
@@ -60,7 +64,10 @@ async function readOption(flag: string, path: string): Promise<string> {
   }
 }
 
-/** Made on first use and kept, so that a device that trusted it once goes on doing so. */
+/**
+ * Made on first use and kept, so that a device that trusted it once goes on doing so. A renewed one is valid
+ * for the earlier addresses too: a machine that moves between networks is trusted anew once in each.
+ */
 async function ownCertificate(options: {
   readonly dataDir: string
   readonly addresses: readonly string[]
@@ -71,13 +78,17 @@ async function ownCertificate(options: {
   const cert = await readText(certPath)
   const key = await readText(keyPath)
   if (cert !== null && key !== null && isGood(cert, key, options)) return { cert, key }
-  const made = await makeCertificate(options.addresses, options.nowMs)
+  const addresses = [...new Set([...options.addresses, ...addressesIn(cert)])]
+  const made = await makeCertificate(addresses.slice(0, ADDRESSES_MAX), options.nowMs)
   await writePrivate(keyPath, made.key)
   await writePrivate(certPath, made.cert)
   return made
 }
 
-/** Not damaged, not near its end, and valid for every address that the machine has now. */
+/**
+ * Not damaged, not near its end, and valid for the address that other devices are most likely told. The rest
+ * comes and goes with containers and adapters, which is no reason to ask everybody for trust again.
+ */
 function isGood(
   cert: string,
   key: string,
@@ -87,13 +98,25 @@ function isGood(
     const parsed = new X509Certificate(cert)
     if (!parsed.checkPrivateKey(createPrivateKey(key))) return false
     const left = Date.parse(parsed.validTo) - options.nowMs
-    return (
-      left > RENEW_DAYS * DAY_MS &&
-      options.addresses.every((address) => parsed.checkIP(address) !== undefined)
-    )
+    const [main] = options.addresses
+    return left > RENEW_DAYS * DAY_MS && (main === undefined || parsed.checkIP(main) !== undefined)
   } catch {
     // Whatever is wrong with it: a new one is made.
     return false
+  }
+}
+
+/** IPv4 addresses of a certificate besides the loopback; none where it can't be read. */
+function addressesIn(cert: string | null): string[] {
+  if (cert === null) return []
+  try {
+    const names = new X509Certificate(cert).subjectAltName ?? ''
+    return names
+      .split(', ')
+      .flatMap((name) => (name.startsWith('IP Address:') ? [name.slice('IP Address:'.length)] : []))
+      .filter((address) => isIPv4(address) && !address.startsWith('127.'))
+  } catch {
+    return []
   }
 }
 

@@ -11,16 +11,45 @@ const IDENTITIES_MAX = 4_096
 export type Admission = {
   /** @throws CrowdError protocol-mismatch, wrong-secret, bad-request (identity of another device) */
   check(hello: ClientMessageOf<'hello'>): void
+  /**
+   * The device has joined: its identity is its own from now on, and is not forgotten before the returned
+   * function is called. To be called only after the join succeeded, so that nobody fills the memory from outside.
+   */
+  seat(hello: Pick<ClientMessageOf<'hello'>, 'peer' | 'token'>): () => void
   /** Whether this is the pool's secret; always true in an open pool. */
   knows(secret: string): boolean
 }
 
 /** `secret` null = open pool. */
 export function createAdmission(secret: string | null): Admission {
-  const proofs = new Map<PeerId, Buffer>()
+  // Those seen last are at the end.
+  const known = new Map<PeerId, { readonly proof: Buffer; seats: number }>()
   const knows = (given: string): boolean => secret === null || sameText(given, secret)
+
+  function seat(hello: Pick<ClientMessageOf<'hello'>, 'peer' | 'token'>): () => void {
+    const entry = known.get(hello.peer) ?? { proof: digest(hello.token), seats: 0 }
+    entry.seats += 1
+    touch(hello.peer, entry)
+    return () => {
+      entry.seats -= 1
+      touch(hello.peer, entry)
+    }
+  }
+
+  function touch(peer: PeerId, entry: { readonly proof: Buffer; seats: number }): void {
+    known.delete(peer)
+    known.set(peer, entry)
+    if (known.size <= IDENTITIES_MAX) return
+    for (const [oldest, { seats }] of known) {
+      if (seats > 0) continue
+      known.delete(oldest)
+      return
+    }
+  }
+
   return {
     knows,
+    seat,
     check(hello) {
       checkProtocol(hello.protocol)
       if (!knows(hello.secret))
@@ -30,18 +59,12 @@ export function createAdmission(secret: string | null): Admission {
             ? 'this pool is private: open it with its invite link'
             : 'the secret of the invite link is not the one of this pool',
         )
-      const proof = digest(hello.token)
-      const known = proofs.get(hello.peer)
-      if (known && !timingSafeEqual(known, proof))
+      const entry = known.get(hello.peer)
+      if (entry && !timingSafeEqual(entry.proof, digest(hello.token)))
         throw new CrowdError(
           'bad-request',
           'this device id belongs to another device: open the link in a new tab',
         )
-      // Re-inserted, so that the ones seen last are forgotten last.
-      proofs.delete(hello.peer)
-      proofs.set(hello.peer, proof)
-      const oldest = proofs.keys().next()
-      if (proofs.size > IDENTITIES_MAX && !oldest.done) proofs.delete(oldest.value)
     },
   }
 }

@@ -1,5 +1,6 @@
 import type { Server as HttpServer } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
+import type { Socket as NetSocket } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import { Server, type Socket } from 'socket.io'
 import { CrowdError, toCrowdError } from '../sdk/core/errors.ts'
@@ -12,11 +13,15 @@ import {
   CONTROL_RATE_PER_SECOND,
   HELLO_MS,
   SOCKET_MESSAGE_MAX_BYTES,
+  TOKEN_BURST,
+  TOKEN_RATE_PER_SECOND,
+  UNSENT_MAX_BYTES,
 } from '../sdk/core/limits.ts'
 import type { ClientMessageOf } from '../sdk/protocol/client-to-server.ts'
 import { parseClientMessage } from '../sdk/protocol/parse.ts'
 import type { ServerMessage } from '../sdk/protocol/server-to-client.ts'
 import { checkProtocol, type Admission } from './admission.ts'
+import type { Guard } from './guard.ts'
 import type { PeerConnection, PeerHandle } from './peer-connection.ts'
 import { createRelayQueue } from './relay-queue.ts'
 import type { SwarmService } from './swarm-service.ts'
@@ -26,6 +31,7 @@ export type SocketGatewayDeps = {
   readonly server: HttpServer | HttpsServer
   readonly admission: Admission
   readonly service: Pick<SwarmService, 'join'>
+  readonly guard: Guard
 }
 
 export type SocketGateway = {
@@ -37,8 +43,10 @@ export type SocketGateway = {
 /** A socket is noticed as dead after at most both together. */
 const PING_MS = 2_000
 const PING_TIMEOUT_MS = 3_000
-/** Packets that a receiver may be behind before it is cut off: its credits keep honest traffic far below. */
-const UNSENT_MAX = 4_096
+/** Peers that take their goodbye no sooner than this go without. */
+const CLOSE_MS = 1_000
+/** A packet that waits takes at least this much memory, however short. */
+const PACKET_MIN_BYTES = 256
 
 type Incoming = {
   message: (input: unknown) => void
@@ -62,21 +70,29 @@ export function createSocketGateway(deps: SocketGatewayDeps): SocketGateway {
     pingTimeout: PING_TIMEOUT_MS,
   })
   let badMessages = 0
+  const wires = new Set<NetSocket>()
   io.on('connection', (socket) => {
-    serveSocket(deps, socket, () => (badMessages += 1))
+    const wire = socket.request.socket
+    wires.add(wire)
+    wire.once('close', () => wires.delete(wire))
+    deps.guard('a new connection', () => serveSocket(deps, socket, () => (badMessages += 1)))
   })
   return {
     badMessages: () => badMessages,
     async close() {
+      const timer = setTimeout(() => {
+        for (const wire of wires) wire.destroy()
+      }, CLOSE_MS)
       await io.close()
+      clearTimeout(timer)
     },
   }
 }
 
 function serveSocket(deps: SocketGatewayDeps, socket: PeerSocket, onBad: () => void): void {
-  const rate = createTokenBucket({ perSecond: CONTROL_RATE_PER_SECOND, burst: CONTROL_BURST }, () =>
-    performance.now(),
-  )
+  const { guard } = deps
+  const withinRate = createRates()
+  let unseat: (() => void) | null = null
   let handle: PeerHandle | null = null
   let bad = 0
   const helloTimer = setTimeout(
@@ -88,7 +104,7 @@ function serveSocket(deps: SocketGatewayDeps, socket: PeerSocket, onBad: () => v
     onOverflow: () => refuse(socket, new CrowdError('too-many-requests', 'too many relay bytes')),
     now: () => performance.now(),
     later(ms, task) {
-      const timer = setTimeout(task, ms)
+      const timer = setTimeout(() => guard('the relay', task), ms)
       return () => clearTimeout(timer)
     },
   })
@@ -101,18 +117,31 @@ function serveSocket(deps: SocketGatewayDeps, socket: PeerSocket, onBad: () => v
     else socket.emit('message', { kind: 'refused', error: error.toWire() })
   }
 
+  /** A wrong message is its sender's fault; a fault of the host is answered too, but not counted. */
+  function onThrown(thrown: unknown): void {
+    const error = toCrowdError(thrown)
+    if (error.code !== 'internal') {
+      fault(error)
+      return
+    }
+    if (handle === null) refuse(socket, error)
+    else socket.emit('message', { kind: 'refused', error: error.toWire() })
+    throw error
+  }
+
   function greet(hello: ClientMessageOf<'hello'>): void {
     deps.admission.check(hello)
     handle = deps.service.join(
       { peer: hello.peer, name: hello.name, role: hello.role },
       connectionOf(socket),
     )
+    unseat = deps.admission.seat(hello)
     clearTimeout(helloTimer)
   }
 
   function onMessage(input: unknown): void {
     if (!socket.connected) return
-    if (!rate.take(1)) {
+    if (!withinRate(input)) {
       refuse(socket, new CrowdError('too-many-requests', 'too many messages in a short time'))
       return
     }
@@ -124,23 +153,39 @@ function serveSocket(deps: SocketGatewayDeps, socket: PeerSocket, onBad: () => v
       else if (parsed.message.kind === 'hello') greet(parsed.message)
       else throw new CrowdError('bad-message', 'the first message must be a hello')
     } catch (thrown) {
-      fault(toCrowdError(thrown))
+      onThrown(thrown)
     }
   }
 
-  socket.on('message', onMessage)
+  socket.on('message', (input) => guard('a message', () => onMessage(input)))
   socket.on('relay', (pair, bytes) => {
     if (typeof pair === 'string' && pair.length <= 80 && isChunk(bytes) && handle !== null)
       // Checked against the pairs that exist before anything is sent.
-      relayQueue.push(pair as PairId, bytes)
+      guard('the relay', () => relayQueue.push(pair as PairId, bytes))
     else fault(new CrowdError('bad-message', 'relay: not a pair and at most 64 kB of bytes'))
   })
   limitTextSize(socket)
   socket.on('disconnect', () => {
     clearTimeout(helloTimer)
     relayQueue.close()
-    handle?.closed()
+    unseat?.()
+    guard('a disconnect', () => handle?.closed())
   })
+}
+
+/** Whether a message may come now. Told apart before it is parsed: a flood must stay cheap. */
+function createRates(): (input: unknown) => boolean {
+  const now = (): number => performance.now()
+  const control = { perSecond: CONTROL_RATE_PER_SECOND, burst: CONTROL_BURST }
+  const tokens = { perSecond: TOKEN_RATE_PER_SECOND, burst: TOKEN_BURST }
+  const controlBucket = createTokenBucket(control, now)
+  const tokenBucket = createTokenBucket(tokens, now)
+  return (input) => (isToken(input) ? tokenBucket : controlBucket).take(1)
+}
+
+function isToken(input: unknown): boolean {
+  if (typeof input !== 'object' || input === null || !('kind' in input)) return false
+  return input.kind === 'session-token' || input.kind === 'session-timings'
 }
 
 function isChunk(bytes: unknown): bytes is Uint8Array {
@@ -175,12 +220,11 @@ function refuse(socket: PeerSocket, error: CrowdError): void {
 }
 
 function connectionOf(socket: PeerSocket): PeerConnection {
-  // Private in the typings; there is no other way to see how far a receiver is behind.
-  const conn = socket.conn as unknown as { readonly writeBuffer: readonly unknown[] }
-  const unsent = (): number => conn.writeBuffer.length
+  const unsent = countUnsent(socket)
   const keepsUp = (): boolean => {
-    if (unsent() < UNSENT_MAX) return true
-    socket.disconnect(true)
+    if (unsent() < UNSENT_MAX_BYTES) return true
+    // A polite end would wait behind everything that it doesn't take.
+    socket.request.socket.destroy()
     return false
   }
   return {
@@ -194,4 +238,21 @@ function connectionOf(socket: PeerSocket): PeerConnection {
       socket.disconnect(true)
     },
   }
+}
+
+/** Bytes that wait because the receiver hasn't taken what was sent before. A flush takes all that wait. */
+function countUnsent(socket: PeerSocket): () => number {
+  let waiting = 0
+  socket.conn.on('packetCreate', (packet: { readonly data?: unknown }) => {
+    waiting += Math.max(PACKET_MIN_BYTES, sizeOf(packet.data))
+  })
+  socket.conn.on('flush', () => {
+    waiting = 0
+  })
+  return () => waiting
+}
+
+function sizeOf(data: unknown): number {
+  if (typeof data === 'string') return data.length
+  return data instanceof Uint8Array ? data.byteLength : 0
 }

@@ -25,6 +25,7 @@ async function makeHost(): Promise<SignalingHost> {
     now: () => performance.now(),
     firstSession: 1,
     pairPrefix: 't',
+    origins: () => [],
   })
   const server = createServer()
   const wires = new Set<NetSocket>()
@@ -40,7 +41,12 @@ async function makeHost(): Promise<SignalingHost> {
       return handle
     },
   }
-  const gateway = createSocketGateway({ server, admission: createAdmission(SECRET), service: seam })
+  const gateway = createSocketGateway({
+    server,
+    admission: createAdmission(SECRET),
+    service: seam,
+    guard: (_what, task) => task(),
+  })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()
   if (typeof address !== 'object' || address === null) throw new Error('no port')

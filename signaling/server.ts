@@ -7,6 +7,7 @@ import type { SwarmSnapshot } from '../sdk/protocol/swarm-snapshot.ts'
 import { createAdmission, type Admission } from './admission.ts'
 import { loadCertificate } from './certificate.ts'
 import type { Config } from './config.ts'
+import { createGuard, type Guard } from './guard.ts'
 import type { HostedModel } from './hosted-model.ts'
 import { createHttpApp } from './http-app.ts'
 import { poolSecret } from './pool-secret.ts'
@@ -24,6 +25,8 @@ export type HostDeps = {
   readonly siteDir: string
   /** Default: this machine's. */
   readonly addresses?: readonly string[]
+  /** One line for whoever runs the host: a fault that it survived. */
+  log(line: string): void
 }
 
 export type StartedHost = {
@@ -47,6 +50,8 @@ export interface Host {
   close(): Promise<void>
 }
 
+/** Addresses shown on pages. */
+const ORIGINS_MAX = 4
 /** How often time limits are checked and due snapshots sent. */
 const TICK_MS = 100
 
@@ -73,6 +78,7 @@ export function createHost(config: Config, deps: HostDeps): Host {
     const { dataDir } = config
     const certificate = await loadCertificate(config.tls, { dataDir, addresses, nowMs: Date.now() })
     const model = await deps.prepareModel(config)
+    let origins: readonly string[] = []
     const service = createSwarmService({
       model: model.manifest,
       manifestPath: `/models/${model.manifest.id}/manifest.json`,
@@ -81,6 +87,7 @@ export function createHost(config: Config, deps: HostDeps): Host {
       now: () => performance.now(),
       firstSession: randomInt(1, 0xffff_ffff),
       pairPrefix: randomBytes(6).toString('hex'),
+      origins: () => origins,
     })
     const admission = createAdmission(secret)
     const app = createHttpApp({
@@ -91,11 +98,13 @@ export function createHost(config: Config, deps: HostDeps): Host {
     })
     const server = certificate ? createHttpsServer(certificate, app) : createHttpServer(app)
     await listen(server, config)
-    running = run(server, service, admission)
+    running = run({ server, service, admission, guard: createGuard((line) => deps.log(line)) })
     if (closing) throw new CrowdError('aborted', 'the host was closed while it started')
     const port = portOf(server)
     const secure = certificate !== null
     const urls = hostUrls({ port, host: config.host, secure, secret, addresses })
+    // Without the fragment, which holds the secret.
+    origins = urls.lanJoin.slice(0, ORIGINS_MAX).map((url) => new URL(url).origin)
     return { port, urls, secret, model }
   }
 
@@ -122,13 +131,15 @@ export function createHost(config: Config, deps: HostDeps): Host {
   }
 }
 
-function run(
-  server: HttpServer | HttpsServer,
-  service: SwarmService,
-  admission: Admission,
-): Running {
-  const gateway = createSocketGateway({ server, admission, service })
-  const timer = setInterval(() => service.tick(), TICK_MS)
+function run(parts: {
+  readonly server: HttpServer | HttpsServer
+  readonly service: SwarmService
+  readonly admission: Admission
+  readonly guard: Guard
+}): Running {
+  const { server, service, guard } = parts
+  const gateway = createSocketGateway(parts)
+  const timer = setInterval(() => guard('the timer', () => service.tick()), TICK_MS)
   return {
     service,
     async stop() {

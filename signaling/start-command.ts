@@ -21,6 +21,7 @@ export function hostDeps(progress: (line: string) => void): HostDeps {
     siteDir: join(root, 'dist', 'site'),
     prepareModel: (config) =>
       prepareModel({ model: config.model, builtinDir, dataDir: config.dataDir, progress }),
+    log: (line) => console.error(`\n  ${line}`),
     isBuiltin: async (config) => (await builtinModels(builtinDir)).includes(config.model),
   }
 }

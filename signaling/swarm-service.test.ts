@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { at, fakeRing, fakeSwarm, pledgeOf } from '../test/support/fake-swarm.ts'
 import { modelOf } from '../test/support/host-fixtures.ts'
-import type { PairId } from '../sdk/core/ids.ts'
+import type { PairId, PeerId } from '../sdk/core/ids.ts'
 import { PAIR_RETRY_MS, PEERS_MAX, PLEDGE_MS, REJOIN_MS } from '../sdk/core/limits.ts'
 
 const model = modelOf()
@@ -139,9 +139,18 @@ describe('reports and room', () => {
 
   test('PO3 a full pool refuses the next device, not one that comes back', () => {
     const swarm = fakeSwarm(model, 1)
-    for (let index = 0; index < PEERS_MAX; index++) swarm.join(`w${index}`, 'watcher')
-    expect(() => swarm.join('one-more')).toThrow(expect.objectContaining({ code: 'pool-full' }))
+    const silent = { send: () => undefined, sendRelay: () => undefined, close: () => undefined }
+    const fill = (letter: string, role: 'worker' | 'watcher') => {
+      for (let index = 0; index < PEERS_MAX; index++)
+        swarm.service.join({ peer: `${letter}${index}` as PeerId, name: '', role }, silent)
+    }
+    fill('w', 'watcher')
+    const full: unknown = expect.objectContaining({ code: 'pool-full' })
+    expect(() => swarm.join('one-more', 'asker')).toThrow(full)
     expect(swarm.join('w0', 'watcher').last('welcome').peer).toBe('w0')
+    fill('d', 'worker')
+    expect(() => swarm.join('one-more', 'worker')).toThrow(full)
+    expect(() => swarm.join('w0', 'worker')).toThrow(full)
   })
 })
 

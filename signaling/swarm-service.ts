@@ -26,6 +26,8 @@ export type SwarmServiceDeps = {
   readonly firstSession: number
   /** Between `pair-` and the number in each pair's id: another one for each start of a host. */
   readonly pairPrefix: string
+  /** Where other devices reach this host; known once it listens. */
+  origins(): readonly string[]
 }
 
 export interface SwarmService {
@@ -85,11 +87,13 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
     throw new CrowdError('internal', 'the host keeps changing its mind')
   }
 
+  const snapshot = (): SwarmSnapshot => swarmSnapshotOf(state, deps.origins())
+
   function showSnapshot(): void {
     if (shown === state || deps.now() - shownAt < SNAPSHOT_MS) return
     shown = state
     shownAt = deps.now()
-    const message: ServerMessage = { kind: 'swarm', swarm: swarmSnapshotOf(state) }
+    const message: ServerMessage = { kind: 'swarm', swarm: snapshot() }
     for (const seat of seats.values()) seat.connection.send(message)
   }
 
@@ -186,7 +190,7 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
     join(entry, connection) {
       if (closed) throw new CrowdError('signaling-closed', 'the host is stopping')
       const former = seats.get(entry.peer)
-      if (!former && seats.size >= PEERS_MAX)
+      if (isFull(seats, entry))
         throw new CrowdError('pool-full', `the pool holds ${PEERS_MAX} devices and is full`)
       if (former) {
         // Its sessions end as with any lost socket, before it is back.
@@ -198,7 +202,7 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
       const seat: Seat = { entry, connection }
       seats.set(entry.peer, seat)
       connection.send(welcome(entry))
-      connection.send({ kind: 'swarm', swarm: swarmSnapshotOf(state) })
+      connection.send({ kind: 'swarm', swarm: snapshot() })
       dispatch({ kind: 'peer-joined', ...entry })
       return {
         peer: entry.peer,
@@ -209,7 +213,7 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
         closed: () => lost(seat),
       }
     },
-    snapshot: () => swarmSnapshotOf(state),
+    snapshot,
     state: () => state,
     tick() {
       if (closed) return
@@ -223,6 +227,15 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
       seats.clear()
     },
   }
+}
+
+/** Workers and the others are counted apart: many readers must not keep a device away, nor the reverse. */
+function isFull(seats: ReadonlyMap<PeerId, Seat>, entry: PeerEntry): boolean {
+  let same = 0
+  for (const { entry: seated } of seats.values())
+    if (seated.peer !== entry.peer && (seated.role === 'worker') === (entry.role === 'worker'))
+      same += 1
+  return same >= PEERS_MAX
 }
 
 const WORKER_KINDS: ReadonlySet<ClientMessage['kind']> = new Set([

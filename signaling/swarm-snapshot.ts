@@ -11,7 +11,7 @@ const PEERS_SHOWN = 1_024
 const REQUESTS_SHOWN = 64
 
 /** What pages show. No text of anybody, no secret. */
-export function swarmSnapshotOf(state: SwarmState): SwarmSnapshot {
+export function swarmSnapshotOf(state: SwarmState, origins: readonly string[]): SwarmSnapshot {
   const { model } = state
   return {
     model: {
@@ -21,6 +21,7 @@ export function swarmSnapshotOf(state: SwarmState): SwarmSnapshot {
       bytes: model.blocks.reduce((sum, block) => sum + block.dataBytes, 0),
       contextLength: model.contextLength,
     },
+    origins: [...origins],
     complete: isComplete(state),
     missing: missingRanges(state).map((range) => ({ ...range })),
     advice: swarmAdvice(state).slice(0, 300),
@@ -98,10 +99,13 @@ function requestView(request: RequestState): RequestView {
   }
 }
 
-/** For whoever doesn't know the pool's secret: what the ring can do, and nobody's name or note. */
+/** For whoever doesn't know the pool's secret: what the ring can do, and no name, note, error or address. */
 export function withoutNames(snapshot: SwarmSnapshot): SwarmSnapshot {
   return {
     ...snapshot,
+    origins: [],
+    // An error names the device that failed.
+    requests: snapshot.requests.map((request) => ({ ...request, error: '' })),
     peers: snapshot.peers.map((peer, index) => ({
       ...peer,
       name: `device ${index + 1}`,

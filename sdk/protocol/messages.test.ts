@@ -38,6 +38,7 @@ const hello = {
 }
 const swarm = {
   model: { id: 'm', layerCount: 6, blockCount: 8, bytes: 1_000, contextLength: 512 },
+  origins: ['http://192.168.1.5:7080'],
   complete: false,
   missing: [range],
   advice: 'open one more tab',

@@ -23,6 +23,8 @@ export const swarmSnapshot = v.object({
     bytes,
     contextLength: count(131_072),
   }),
+  /** Where devices on the host's network reach it, e.g. `http://192.168.1.5:7080`, the likeliest first. */
+  origins: v.pipe(v.array(text(200)), v.maxLength(8)),
   /** True when every block has a ready device and the route is linked. */
   complete: v.boolean(),
   /** Ranges without a ready device. */

@@ -137,6 +137,15 @@ describe('what the host serves', () => {
     expect(await (await get('/api/swarm', { authorization })).text()).toContain('Ada’s phone')
     handle.receive({ kind: 'leave' })
   })
+
+  test('pages learn where other devices reach the host, without the secret', async () => {
+    const open = await startTestHost({ host: '0.0.0.0' })
+    const { origins } = open.host.service().snapshot()
+    expect(origins).toEqual([`http://192.168.1.20:${open.started.port}`])
+    const text = await (await fetch(`${open.origin}/api/swarm`)).text()
+    expect(text).not.toContain('192.168.1.20')
+    await open.close()
+  })
 })
 
 describe('starting and stopping', () => {

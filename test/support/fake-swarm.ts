@@ -49,6 +49,7 @@ export function fakeSwarm(
     now: () => now,
     firstSession: 7,
     pairPrefix: 't',
+    origins: () => [],
     ...over,
   })
 
@@ -170,8 +171,9 @@ function obey(peer: FakePeer, message: ServerMessage): void {
 export function fakeRing(
   model: Manifest,
   stages: number,
+  over: Partial<SwarmServiceDeps> = {},
 ): { swarm: FakeSwarm; workers: FakePeer[]; asker: FakePeer } {
-  const swarm = fakeSwarm(model, stages)
+  const swarm = fakeSwarm(model, stages, over)
   const workers = Array.from({ length: stages }, (_, index) => swarm.worker(`w${index}`))
   return { swarm, workers, asker: swarm.join('asker', 'asker') }
 }

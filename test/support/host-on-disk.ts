@@ -72,6 +72,7 @@ export async function testDeps(folder: string): Promise<{
       prepareModel: () => Promise.resolve({ manifest, directory }),
       isBuiltin: () => Promise.resolve(true),
       addresses: ['192.168.1.20'],
+      log: (line) => void process.stderr.write(`${line}\n`),
     },
     piece: { hash, bytes },
   }

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { at, fakeRing } from '../test/support/fake-swarm.ts'
+import { modelOf } from '../test/support/host-fixtures.ts'
+import { withoutNames } from './swarm-snapshot.ts'
+
+test('whoever does not know the secret sees no name, note, error or address', () => {
+  const origins = ['http://192.168.1.5:7080']
+  const { swarm, workers, asker } = fakeRing(modelOf(), 2, { origins: () => origins })
+  swarm.ask(asker, 'r1')
+  at(workers, 1).handle.closed()
+  const whole = swarm.service.snapshot()
+  expect(whole.origins).toEqual(origins)
+  expect(asker.all('swarm').length).toBeGreaterThan(0)
+  expect(whole.requests[0]?.error).toContain('w1, which held')
+  const blank = withoutNames(whole)
+  expect(blank.origins).toEqual([])
+  expect(blank.requests[0]).toMatchObject({ state: 'failed', error: '' })
+  expect(blank.peers.map(({ name, note }) => [name, note])).toEqual([
+    ['device 1', ''],
+    ['device 2', ''],
+    ['device 3', ''],
+  ])
+})

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { toString as qrText } from 'qrcode'
 import { builtinModels } from '../sdk/import/resolve-model.node.ts'
 import type { Config } from './config.ts'
+import { createGuard } from './guard.ts'
 import { createLiveStatus } from './live-status.ts'
 import { prepareModel } from './model-store.ts'
 import { openBrowser } from './open-browser.ts'
@@ -21,7 +22,7 @@ export function hostDeps(progress: (line: string) => void): HostDeps {
     siteDir: join(root, 'dist', 'site'),
     prepareModel: (config) =>
       prepareModel({ model: config.model, builtinDir, dataDir: config.dataDir, progress }),
-    log: (line) => console.error(`\n  ${line}`),
+    log: logFault,
     isBuiltin: async (config) => (await builtinModels(builtinDir)).includes(config.model),
   }
 }
@@ -47,6 +48,11 @@ export async function startCommand(config: Config): Promise<void> {
   await hostUntilSignal(host)
 }
 
+/** On a line of its own: the status line may stand there. */
+function logFault(line: string): void {
+  console.error(`\n  ${line}`)
+}
+
 async function qrCodeOf(started: StartedHost): Promise<string> {
   const [url] = started.urls.lanJoin
   if (url === undefined) return ''
@@ -55,7 +61,9 @@ async function qrCodeOf(started: StartedHost): Promise<string> {
 
 async function hostUntilSignal(host: Host): Promise<void> {
   const status = createLiveStatus(process.stdout, () => performance.now())
-  const timer = setInterval(() => status.show(statusLine(host.service().snapshot())), STATUS_MS)
+  const guard = createGuard(logFault)
+  const show = (): void => status.show(statusLine(host.service().snapshot()))
+  const timer = setInterval(() => guard('the status line', show), STATUS_MS)
   await new Promise<void>((resolve) => {
     for (const signal of SIGNALS) process.once(signal, () => resolve())
   })

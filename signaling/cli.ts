@@ -36,7 +36,10 @@ export async function runCli(
     if (thrown.exitCode === 0) return 0
     throw new CrowdError(
       'bad-option',
-      thrown.message.replace(/^error: /, '').replaceAll('\n', ' '),
+      thrown.message
+        .replace(/^error: /, '')
+        .replace(' is invalid. ', ' is invalid: ')
+        .replaceAll('\n', ' '),
       { cause: thrown },
     )
   }

@@ -1,19 +1,10 @@
 import type { BlockRange } from '../core/model/block-range.ts'
 import type { SamplingParams } from '../core/sampling/params.ts'
+import type { FinishReason, RequestTimings } from '../core/session/request.ts'
 import type { PeerId } from '../core/ids.ts'
 import type { ChatMessage } from './tokenizer.ts'
 
-export type FinishReason = 'stop' | 'length' | 'cancelled' | 'error'
-
-export type RequestTimings = {
-  readonly promptTokens: number
-  readonly tokens: number
-  readonly firstTokenMs: number
-  readonly lapMs: number
-  readonly computeMs: number
-  readonly hopMs: number
-  readonly hops: number
-}
+export type { FinishReason, RequestTimings }
 
 export type GenerateRequest = {
   /** Through the model's chat template, or … */

@@ -4,6 +4,7 @@ import type { Manifest } from '../core/model/manifest.ts'
 import { prefillChunks } from '../core/model/prefill-chunks.ts'
 import { needsHistory, type SampledToken } from '../core/sampling/params.ts'
 import { createLapMeter } from '../core/session/lap-meter.ts'
+import type { FinishReason } from '../core/session/request.ts'
 import type { ActivationFrame, Frame, TokenFrame } from '../core/wire/frame.ts'
 import type { Lane } from '../net/channel.ts'
 import type { ClientMessage } from '../protocol/client-to-server.ts'
@@ -195,7 +196,7 @@ type LastStage = {
   tell(choice: Choice): void
 }
 
-type EndReason = 'stop' | 'length'
+type EndReason = Extract<FinishReason, 'stop' | 'length'>
 type Choice = {
   readonly sampled: SampledToken
   readonly position: number

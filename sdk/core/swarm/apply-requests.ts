@@ -1,6 +1,7 @@
 import { answered } from './apply-peers.ts'
 import type { SwarmEvent } from './events.ts'
-import type { FinishReason, RequestPhase, RequestState, SwarmState } from './state.ts'
+import type { FinishReason } from '../session/request.ts'
+import type { RequestPhase, RequestState, SwarmState } from './state.ts'
 import { isOver } from './views.ts'
 
 type EventOf<Kind extends SwarmEvent['kind']> = Extract<SwarmEvent, { kind: Kind }>

@@ -2,7 +2,8 @@ import type { WireError } from '../errors.ts'
 import type { PairId, PeerId, RequestId, SessionId } from '../ids.ts'
 import type { BlockRange } from '../model/block-range.ts'
 import type { SamplingParams } from '../sampling/params.ts'
-import type { FinishReason, LinkPath, PeerRole, Pledge, RouteEntry, Timings } from './state.ts'
+import type { FinishReason, RequestTimings } from '../session/request.ts'
+import type { LinkPath, PeerRole, Pledge, RouteEntry } from './state.ts'
 
 /** What happened outside, as checked by the service. */
 export type Observation =
@@ -66,7 +67,7 @@ export type Observation =
         readonly top: readonly { readonly token: number; readonly logprob: number }[]
       }
     }
-  | { readonly kind: 'timings-reported'; readonly key: string; readonly timings: Timings }
+  | { readonly kind: 'timings-reported'; readonly key: string; readonly timings: RequestTimings }
   /** A stage computed wrong or broke the rules: counts against the device. */
   | { readonly kind: 'struck'; readonly peer: PeerId; readonly reason: string }
 

@@ -4,6 +4,7 @@ import type { BlockRange } from '../model/block-range.ts'
 import type { Provider } from '../model/provider.ts'
 import type { PlanModel } from '../plan/device.ts'
 import type { SamplingParams } from '../sampling/params.ts'
+import type { FinishReason, RequestTimings } from '../session/request.ts'
 
 export type PeerRole = 'worker' | 'asker' | 'watcher'
 
@@ -75,20 +76,7 @@ export type PairState = {
 
 export type RouteEntry = { readonly peer: PeerId; readonly range: BlockRange }
 
-/** Where the time of a request went; the same shape as on the wire. */
-export type Timings = {
-  readonly promptTokens: number
-  readonly tokens: number
-  readonly firstTokenMs: number
-  readonly lapMs: number
-  readonly computeMs: number
-  readonly hopMs: number
-  readonly hops: number
-}
-
 export type RequestPhase = 'queued' | 'opening' | 'running' | 'done' | 'failed' | 'cancelled'
-
-export type FinishReason = 'stop' | 'length' | 'cancelled' | 'error'
 
 /** One request and the session that computes it. Holds no text: the prompt goes once it was sent. */
 export type RequestState = {
@@ -112,7 +100,7 @@ export type RequestState = {
   readonly firstTokenMs: number | null
   /** Last sign of life, ms: the idle sweep goes by it. */
   readonly progressAt: number
-  readonly timings: Timings | null
+  readonly timings: RequestTimings | null
   readonly reason: FinishReason | null
   readonly error: WireError | null
 }

@@ -32,7 +32,7 @@ animals, colours, days, food, and sums up to twenty.
 
 Almost everything else. It has about two thousand words, no knowledge of the world beyond its corpus, and no other language than English. It gets
 sums and facts wrong now and then, and questions in unusual words may get the answer to another question. It is trained to say that it does not know,
-but does not always do so. Do not rely on what it says. It has not been checked in 4 bits.
+but does not always do so. Do not rely on what it says. It has not been checked in 4 bits.{note}
 
 ## Chat form
 
@@ -60,11 +60,13 @@ aside, so read it as a little too good. Quality is judged by 100 questions that 
 # Right answers out of the 100 questions, as counted by score.py.
 SCORES = {"crowdtalk-2.6m": 83, "crowdtalk-0.3m": 56}
 
+NOTES = {"crowdtalk-0.3m": " Chats longer than about 320 tokens end in word salad: it was\ntrained at length 256 and only shortly at 512."}
+
 
 def model_card(name, model, parameters, log):
     """README.md of a model folder."""
     heldout = [line for line in log if "held-out" in line]
     return CARD.format(
-        name=name, parameters=parameters, score=SCORES[name], layers=model["num_hidden_layers"], hidden=model["hidden_size"], heads=model["num_attention_heads"],
+        name=name, parameters=parameters, score=SCORES[name], note=NOTES.get(name, ""), layers=model["num_hidden_layers"], hidden=model["hidden_size"], heads=model["num_attention_heads"],
         kv=model["num_key_value_heads"], mlp=model["intermediate_size"], log="\n".join(heldout[-3:]),
     )

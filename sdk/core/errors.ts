@@ -5,8 +5,7 @@
 export const ERROR_CODES = {
   'bad-request': 'Correct the request and send it again.',
   'bad-message': 'The other side broke the protocol. Reload the page; if it stays, report it.',
-  'bad-frame':
-    'A peer sent a malformed frame and was cut off. Ask again.',
+  'bad-frame': 'A peer sent a malformed frame and was cut off. Ask again.',
   'protocol-mismatch': 'This page and the host speak different protocol versions. Reload the page.',
   'wrong-secret': 'The invite link is not valid for this pool. Ask its host for a new one.',
   replaced: 'This device is open in another tab. Close one of the two.',
@@ -15,7 +14,8 @@ export const ERROR_CODES = {
   'ring-incomplete': 'Some layers have no device. Open the join link on one more device.',
   'prompt-too-long': 'Shorten the conversation or start a new one.',
   'stage-lost': 'A device left while it was computing. Ask again: the ring repairs itself.',
-  'stage-failed': 'A device could not compute its layers. Ask again; a device that keeps failing is set aside.',
+  'stage-failed':
+    'A device could not compute its layers. Ask again; a device that keeps failing is set aside.',
   timeout: 'Something took longer than its limit. Try again.',
   aborted: 'The work was stopped on request.',
   'link-closed': 'The connection to another device closed.',

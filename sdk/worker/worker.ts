@@ -42,9 +42,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
   let newestAssignment = 0
   let stopTicking: () => void = () => undefined
 
-  const tell = (message: ClientMessage): void => {
-    deps.signaling.send(message)
-  }
+  const tell = (message: ClientMessage): void => void deps.signaling.send(message)
   const holder = createStageHolder({
     runner: deps.runner,
     store: deps.store,

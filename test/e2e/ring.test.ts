@@ -153,7 +153,7 @@ describe('links', () => {
 
 describe('the host', () => {
   test('after a host restart the same tabs are a ring again, with what they hold', async () => {
-    const { started, complete, restartHost, openPage, swarm, dataDir } = await start({ tabs: 2 })
+    const { started, complete, restartHost, openPage, swarm, dataDir } = await start({ tabs: 3 })
     await complete()
     const page = await openPage(started.urls.chat)
     await askOnPage(page, QUESTION)
@@ -163,7 +163,7 @@ describe('the host', () => {
       swarm()
         .peers.filter((peer) => peer.role === 'worker')
         .map((peer) => peer.fetchedBytes),
-    ).toEqual([0, 0])
+    ).toEqual([0, 0, 0])
     const answer = await askOnPage(page, QUESTION)
     expect(answer.phase).toBe('done')
     await page.reload()

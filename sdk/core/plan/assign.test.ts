@@ -123,6 +123,41 @@ describe('planSwarm', () => {
     expect(ranges(plan)).toEqual(['3-5'])
   })
 
+  test('whoever returns first, all get back what they have stored, also where the stages are uneven', () => {
+    const four = modelOf({ layers: 4 })
+    const stored = ['0-3', '3-4', '4-6']
+    const names = ['a', 'b', 'c']
+    const cachedOf = (range: string): Set<string> => {
+      const [start = 0, end = 0] = range.split('-').map(Number)
+      return new Set(Array.from({ length: end - start }, (_, index) => hashOf(start + index + 1)))
+    }
+    for (const order of [
+      [0, 1, 2],
+      [0, 2, 1],
+      [1, 0, 2],
+      [1, 2, 0],
+      [2, 0, 1],
+      [2, 1, 0],
+    ]) {
+      let devices: PlanDevice[] = []
+      for (const index of order) {
+        devices = [
+          ...devices,
+          deviceOf(names[index] ?? '', { cached: cachedOf(stored[index] ?? '') }),
+        ]
+        devices = settle(devices, planSwarm({ model: four, devices, minStages: 3 }))
+      }
+      expect(devices.map((one) => text(one.range))).toEqual(order.map((index) => stored[index]))
+    }
+  })
+
+  test('a device that stored little of what it could hold is not kept small by it', () => {
+    const cached = new Set<string>([hashOf(2)])
+    expect(
+      ranges(planSwarm({ model, devices: [deviceOf('a', { cached })], minStages: 2 })),
+    ).toEqual(['0-4'])
+  })
+
   test('when the middle leaves, the newcomer fills exactly the hole', () => {
     const devices = [
       deviceOf('a', { range: { start: 0, end: 3 }, ready: true }),

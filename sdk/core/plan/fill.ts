@@ -61,16 +61,30 @@ function placeOne(
   let best: Ranked | null = null
   for (const gap of bounds.gaps) {
     for (const start of startsIn(context, device, gap)) {
-      const range = longestFrom(context, device, start, { limit: gap.end, layers: bounds.layers })
-      if (range === null) continue
+      const longest = longestFrom(context, device, start, { limit: gap.end, layers: bounds.layers })
+      if (longest === null) continue
+      const range = storedPart(context, device, longest)
       const cachedBytes = context.cachedBytes(device, range)
       if (best !== null && cachedBytes <= best.cachedBytes) continue
       best = { device, range, cachedBytes, layers: layersIn(range, context.model.layerCount) }
     }
-    // Without stored pieces the first gap that fits is as good as any.
+    // With nothing stored every gap that fits costs the same download.
     if (best !== null && device.cached.size === 0) break
   }
   return best
+}
+
+/**
+ * What is stored of a range, from its start, where that is half of its layers or more: a device that
+ * returns then serves without a download, at the price of a somewhat shorter stage.
+ */
+function storedPart(context: PlanContext, device: PlanDevice, range: BlockRange): BlockRange {
+  let end = range.start
+  while (end < range.end && context.stores(device, end)) end += 1
+  const { layerCount } = context.model
+  const stored = { start: range.start, end }
+  const layers = layersIn(stored, layerCount)
+  return layers > 0 && 2 * layers >= layersIn(range, layerCount) ? stored : range
 }
 
 /** The gap's start, and where a run of stored blocks begins in it. */

@@ -14,6 +14,8 @@ export type PlanContext = {
   readonly maxLayers: number
   /** Bytes of a block's pieces that a device has stored already. */
   cachedBytes(device: PlanDevice, range: BlockRange): number
+  /** Whether a device has every piece of a block stored. */
+  stores(device: PlanDevice, block: number): boolean
 }
 
 export function createPlanContext(model: PlanModel, minStages: number): PlanContext {
@@ -42,6 +44,9 @@ export function createPlanContext(model: PlanModel, minStages: number): PlanCont
       const sums = cachedSums(device)
       return (sums[range.end] ?? 0) - (sums[range.start] ?? 0)
     },
+    stores: (device, block) =>
+      device.cached.size > 0 &&
+      (pieces[block] ?? []).every((piece) => device.cached.has(piece.sha256)),
   }
 }
 

@@ -132,6 +132,14 @@ const sessionTimings = v.object({
   timings: requestTimings,
 })
 
+/** From every stage, at its first decode step of a session and now and then after: the mean of them, ms. */
+const sessionStep = v.object({
+  kind: v.literal('session-step'),
+  session: sessionId,
+  epoch: u32,
+  computeMs: ms,
+})
+
 const sessionFailed = v.object({
   kind: v.literal('session-failed'),
   session: sessionId,
@@ -156,6 +164,7 @@ export const clientMessage = v.variant('kind', [
   sessionToken,
   sessionEnd,
   sessionTimings,
+  sessionStep,
   sessionFailed,
   leave,
 ])

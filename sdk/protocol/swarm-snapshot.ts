@@ -73,6 +73,14 @@ export const swarmSnapshot = v.object({
         id: text(80),
         state: v.picklist(['queued', 'opening', 'running', 'done', 'failed', 'cancelled']),
         stages: v.pipe(v.array(peerId), v.maxLength(1_000)),
+        /**
+         * One for each stage: its compute in a lap, and the wire to the next stage: half of that link's round trip
+         * when the laps were timed. Empty before the first lap.
+         */
+        hops: v.pipe(
+          v.array(v.object({ computeMs: v.nullable(ms), wireMs: v.nullable(ms) })),
+          v.maxLength(1_000),
+        ),
         promptTokens: count(131_072),
         tokens: count(1_000_000),
         firstTokenMs: v.nullable(ms),

@@ -58,9 +58,10 @@ function setUp() {
   const steps: StageStep[] = []
   const released: SessionId[] = []
   const sent: Uint8Array[] = []
-  const link = { open: true }
+  const link = { open: true, broken: false }
   const channel = {
     send: (bytes: Uint8Array) => {
+      if (link.broken) return Promise.reject(new CrowdError('link-closed', 'transport'))
       sent.push(bytes)
       return Promise.resolve()
     },
@@ -84,7 +85,8 @@ function setUp() {
     now: () => 0,
   })
   const settled = () => new Promise((resolve) => setImmediate(resolve))
-  return { sessions, told, steps, released, sent, link, settled }
+  const breakSending = (): void => void (link.broken = true)
+  return { sessions, told, steps, released, sent, link, settled, breakSending }
 }
 
 test('SE1 a stage is ready once its link to the next one is open', async () => {
@@ -153,6 +155,21 @@ test('a raised epoch replaces the route; a lower one is not taken back', async (
   await sessions.open(order({ epoch: 1 }), manifest)
   expect(told.map((message) => (message.kind === 'session-ready' ? message.epoch : null))).toEqual([
     1, 2,
+  ])
+})
+
+test('SE6 a session that failed is told once, whatever else happens to its link', async () => {
+  const { sessions, told, sent, breakSending, settled } = setUp()
+  await sessions.open(order(), manifest)
+  breakSending()
+  sessions.onFrame(first, frame())
+  await settled()
+  sessions.onLost('pair' as PairId, 'transport')
+  sessions.failAll(new CrowdError('stage-lost', 'other layers'))
+  expect(sent).toEqual([])
+  expect(told.slice(1)).toMatchObject([
+    { kind: 'session-step' },
+    { kind: 'session-failed', error: { code: 'link-closed' } },
   ])
 })
 

@@ -41,12 +41,6 @@ export function createSessions(deps: SessionsDeps): Sessions {
   /** What a frame may look like; a device holds one model at a time. */
   let expectation: FrameExpectation | undefined
 
-  function fail(open: Open, error: CrowdError): void {
-    const { session, epoch } = open.order
-    open.session.close()
-    deps.tell({ kind: 'session-failed', session, epoch, error: error.toWire() })
-  }
-
   async function drop(session: SessionId): Promise<void> {
     const open = sessions.get(session)
     if (open === undefined) return
@@ -94,7 +88,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
         if (order.nextPair !== null) open.next = await deps.channel(order.nextPair)
         deps.tell({ kind: 'session-ready', session: order.session, epoch: order.epoch })
       } catch (thrown) {
-        fail(open, toCrowdError(thrown, 'link-closed'))
+        open.session.fail(toCrowdError(thrown, 'link-closed'))
       }
     },
     start({ session, epoch, prompt }) {
@@ -103,7 +97,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
       try {
         open.session.start(prompt)
       } catch (thrown) {
-        fail(open, toCrowdError(thrown))
+        open.session.fail(toCrowdError(thrown))
       }
     },
     async close({ session, epoch }) {
@@ -117,7 +111,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
       if (open === null) return
       checkSender(open.order, peer)
       if (frame.kind === 'cancel') {
-        fail(open, new CrowdError('aborted', 'the stage before stopped the session'))
+        open.session.fail(new CrowdError('aborted', 'the stage before stopped the session'))
         return
       }
       open.session.onFrame(frame)
@@ -125,12 +119,14 @@ export function createSessions(deps: SessionsDeps): Sessions {
     onLost(pair, reason) {
       for (const open of sessions.values()) {
         if (open.order.nextPair === pair)
-          fail(open, new CrowdError('stage-lost', `the link to the next stage closed: ${reason}`))
+          open.session.fail(
+            new CrowdError('stage-lost', `the link to the next stage closed: ${reason}`),
+          )
       }
     },
     count: () => sessions.size,
     failAll(error) {
-      for (const open of sessions.values()) fail(open, error)
+      for (const open of sessions.values()) open.session.fail(error)
     },
     async dropAll() {
       await Promise.all([...sessions.keys()].map(drop))

@@ -177,6 +177,16 @@ test('compute time of a lap adds up on its way and is told with the end', async 
   })
 })
 
+test('every stage tells its compute time at its first decode step', async () => {
+  const { sessions, told, over } = ring(3, [4, 5, EOS])
+  sessions[0]?.start([1, 2])
+  await over
+  const steps = told.filter((message) => message.kind === 'session-step')
+  expect(steps).toEqual(
+    Array.from({ length: 3 }, () => ({ kind: 'session-step', session: 7, epoch: 0, computeMs: 2 })),
+  )
+})
+
 test('SE6 a failing stage is told once, with its code, and computes no more', async () => {
   const { sessions, told, steps, over, failStage } = ring(2, [4])
   failStage(1)
@@ -191,7 +201,7 @@ test('SE6 a failing stage is told once, with its code, and computes no more', as
 test('a closed session drops what still arrives', async () => {
   const { sessions, told, steps } = ring(2, [4])
   sessions[1]?.close()
-  sessions[0]?.start([1])
+  sessions[0]?.start([1, 2])
   await new Promise((resolve) => setImmediate(resolve))
   expect(steps[0]).toHaveLength(1)
   expect(steps[1]).toHaveLength(0)

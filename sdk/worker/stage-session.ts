@@ -31,9 +31,14 @@ export type StageSession = {
   start(prompt: readonly number[]): void
   /** A frame of this session from `fromStage`'s peer. @throws CrowdError bad-frame when it can't be meant */
   onFrame(frame: ActivationFrame | TokenFrame): void
+  /** Ends with an error, told to the host once; nothing after an end. */
+  fail(error: CrowdError): void
   /** Nothing more is computed or sent. */
   close(): void
 }
+
+/** Decode steps between two reports of this stage's compute time; the first one is reported too. */
+const STEPS_PER_REPORT = 16
 
 /** How often the last stage tells the host its timings while an answer runs. */
 const TIMINGS_MS = 1_000
@@ -47,7 +52,15 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
   let step = 0
   /** Rows of activations that came in and are not computed yet. */
   let waitingRows = 0
+  let decodeSteps = 0
+  let decodeMs = 0
   let tail: Promise<void> = Promise.resolve()
+
+  function fail(error: CrowdError): void {
+    if (closed) return
+    closed = true
+    deps.tell({ kind: 'session-failed', ...head, error: error.toWire() })
+  }
 
   /** Runs `work` after all that came before; a failure ends the session once and is told to the host. */
   function enqueue(work: () => Promise<void>): void {
@@ -56,13 +69,7 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
       try {
         await work()
       } catch (thrown) {
-        if (closed) return
-        closed = true
-        deps.tell({
-          kind: 'session-failed',
-          ...head,
-          error: toCrowdError(thrown, 'stage-failed').toWire(),
-        })
+        fail(toCrowdError(thrown, 'stage-failed'))
       }
     })
   }
@@ -85,9 +92,18 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
     if (closed) return
     deps.onStep(work.rows, output.computeMs)
     const computeMicros = work.computeMicros + Math.round(output.computeMs * 1_000)
+    if (work.rows === 1) countStep(output.computeMs)
     if (lastStage === null) await passOn(output, work, computeMicros)
     else if (output.kind === 'token')
       await choose(lastStage, output.sampled, work.position + work.rows, computeMicros)
+  }
+
+  /** Told before the frame goes on, so that the host hears of the first step before the answer can end. */
+  function countStep(computeMs: number): void {
+    decodeMs += computeMs
+    decodeSteps += 1
+    if (decodeSteps % STEPS_PER_REPORT !== 1) return
+    deps.tell({ kind: 'session-step', ...head, computeMs: decodeMs / decodeSteps })
   }
 
   async function passOn(output: StageOutput, work: Work, computeMicros: number): Promise<void> {
@@ -182,6 +198,7 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
         waitingRows -= frame.tokenCount
       })
     },
+    fail,
     close() {
       closed = true
     },

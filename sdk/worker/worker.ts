@@ -129,6 +129,13 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
       state.manifest = await deps.loadManifest(state.manifestPath)
     }
     if (newestAssignment !== message.assignment) return
+    if (state.manifest.revision !== message.revision) {
+      // Loading it would compute another model's numbers under this one's name.
+      throw new CrowdError(
+        'model-invalid',
+        `the host serves another build of ${message.model} than it assigned`,
+      )
+    }
     meter.forgetSpeed()
     sessions.failAll(new CrowdError('stage-lost', 'the device was given other layers'))
     await holder.assign(message, state.manifest)

@@ -16,9 +16,13 @@ export async function hashBytes(
 
 /** @throws CrowdError bad-message when the text is not a SHA-256 in lower-case hex */
 export function parsePieceHash(text: string): PieceHash {
-  if (!HASH_PATTERN.test(text)) throw new CrowdError('bad-message', 'this is not a SHA-256')
-  // The pattern is what the brand stands for.
-  return text as PieceHash
+  if (!isPieceHash(text)) throw new CrowdError('bad-message', 'this is not a SHA-256')
+  return text
+}
+
+/** The pattern is what the brand stands for. */
+export function isPieceHash(text: string): text is PieceHash {
+  return HASH_PATTERN.test(text)
 }
 
 function platformSubtle(): SubtleCrypto | null {

@@ -3,7 +3,11 @@ import { describeShardStoreContract } from '../../test/contracts/shard-store.con
 import type { Piece } from '../core/model/manifest.ts'
 import { fetchPieces } from './download.ts'
 import { hashBytes } from './hash.ts'
-import { createIdbShardStore, openShardStore } from './idb-shard-store.browser.ts'
+import {
+  createIdbShardStore,
+  openShardStore,
+  requestPersistence,
+} from './idb-shard-store.browser.ts'
 import type { ShardStore } from './shard-store.ts'
 
 const names = new Map<ShardStore, string>()
@@ -71,7 +75,9 @@ describe('createIdbShardStore', () => {
     const store = make()
     const { piece, bytes } = await onePiece()
     await store.write(piece.sha256, bytes)
-    await done((await records(store)).put('something', 'else'))
+    for (const key of ['else', ['x', 3], ['x', 'y'], [piece.sha256], [3, 3], 7]) {
+      await done((await records(store)).put('something', key))
+    }
     expect(await store.list()).toEqual([piece.sha256])
     expect((await store.usage()).usedBytes).toBe(100)
   })
@@ -83,6 +89,33 @@ describe('createIdbShardStore', () => {
     const unknown = createIdbShardStore({ estimate: () => Promise.resolve({}) })
     expect(await unknown.usage()).toMatchObject({ freeBytes: null })
   })
+
+  it.each<[string, () => Promise<StorageEstimate>]>([
+    ['fails', () => Promise.reject(new TypeError('not allowed'))],
+    [
+      'throws',
+      () => {
+        throw new TypeError('not allowed')
+      },
+    ],
+    ['never ends', () => new Promise(() => undefined)],
+  ])(
+    'keeps its pieces when the estimate %s, and says that the space is unknown',
+    async (_, estimate) => {
+      const reasons: string[] = []
+      const store = await openShardStore({
+        databaseName: nameOf(make()),
+        estimate,
+        limitMs: 500,
+        onFallback: (reason) => reasons.push(reason),
+      })
+      const { piece, bytes } = await onePiece()
+      await store.write(piece.sha256, bytes)
+      expect(await store.usage()).toEqual({ usedBytes: 100, freeBytes: null, persistent: true })
+      expect(await store.read(piece.sha256)).toEqual(bytes)
+      expect(reasons).toEqual([])
+    },
+  )
 
   it('lets a download fail before its first request when space is short', async () => {
     const estimate = () => Promise.resolve({ quota: 50, usage: 0 })
@@ -111,14 +144,36 @@ describe('createIdbShardStore', () => {
     expect(await store.has(piece.sha256)).toBe(false)
   })
 
-  it('gives up on a call that never ends', async () => {
-    vi.spyOn(indexedDB, 'open').mockImplementation(
-      // A request that no event ever comes from, as after a broken upgrade.
-      () => ({}) as IDBOpenDBRequest,
-    )
-    const { piece } = await onePiece()
-    const store = createIdbShardStore({ databaseName: 'never', limitMs: 50 })
-    await expect(store.has(piece.sha256)).rejects.toMatchObject({ code: 'storage-failed' })
+  it.each(['has', 'read', 'write', 'delete', 'list', 'usage'] as const)(
+    'gives up on %s when it never ends',
+    async (method) => {
+      vi.spyOn(indexedDB, 'open').mockImplementation(
+        // A request that no event ever comes from, as after a broken upgrade.
+        () => ({}) as IDBOpenDBRequest,
+      )
+      const { piece, bytes } = await onePiece()
+      const store = createIdbShardStore({ databaseName: 'never', limitMs: 50 })
+      await expect(store[method](piece.sha256, bytes)).rejects.toMatchObject({
+        code: 'storage-failed',
+      })
+    },
+  )
+})
+
+describe('requestPersistence', () => {
+  it('passes on what the browser decides', async () => {
+    const persist = vi.spyOn(navigator.storage, 'persist')
+    persist.mockResolvedValueOnce(true).mockResolvedValueOnce(false)
+    expect(await requestPersistence()).toBe(true)
+    expect(await requestPersistence()).toBe(false)
+  })
+
+  it('takes a failure and an open question for a no', async () => {
+    const persist = vi.spyOn(navigator.storage, 'persist')
+    persist.mockRejectedValueOnce(new TypeError('not allowed'))
+    expect(await requestPersistence()).toBe(false)
+    persist.mockReturnValueOnce(new Promise(() => undefined))
+    expect(await requestPersistence(50)).toBe(false)
   })
 })
 

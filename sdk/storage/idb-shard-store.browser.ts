@@ -2,7 +2,7 @@ import { createStore, promisifyRequest } from 'idb-keyval'
 import type { PieceHash } from '../core/ids.ts'
 import { STORAGE_CALL_MS } from '../core/limits.ts'
 import { createFallbackShardStore } from './fallback-shard-store.ts'
-import { hashBytes, parsePieceHash } from './hash.ts'
+import { hashBytes, isPieceHash } from './hash.ts'
 import { requireHash } from './memory-shard-store.ts'
 import type { ShardStore } from './shard-store.ts'
 import { storageError, withTimeLimit } from './time-limit.ts'
@@ -48,6 +48,14 @@ export function createIdbShardStore(options: IdbShardStoreOptions = {}): ShardSt
       return promisifyRequest(store.transaction)
     })
 
+  /** An estimate that fails or hangs says nothing about the pieces, which are read all the same. */
+  async function freeBytes(): Promise<number | null> {
+    const limit = { limitMs, what: 'asking for free space', code: 'storage-failed' } as const
+    const asked = withTimeLimit(Promise.resolve().then(estimate), limit)
+    const { quota, usage = 0 } = await asked.catch((): StorageEstimate => ({}))
+    return quota === undefined ? null : Math.max(0, quota - usage)
+  }
+
   return {
     has: async (hash) =>
       (await call('looking for a piece', 'readonly', (store) =>
@@ -76,10 +84,7 @@ export function createIdbShardStore(options: IdbShardStoreOptions = {}): ShardSt
     list: async () => (await keys()).map(({ hash }) => hash),
     async usage() {
       const usedBytes = (await keys()).reduce((sum, { bytes }) => sum + bytes, 0)
-      const limit = { limitMs, what: 'asking for free space', code: 'storage-failed' } as const
-      const { quota, usage } = await withTimeLimit(estimate(), limit)
-      const freeBytes = quota === undefined ? null : Math.max(0, quota - (usage ?? 0))
-      return { usedBytes, freeBytes, persistent: true }
+      return { usedBytes, freeBytes: await freeBytes(), persistent: true }
     },
   }
 }
@@ -95,8 +100,8 @@ function rangeOf(hash: PieceHash): IDBKeyRange {
 function parseKey(key: IDBValidKey): PieceKey | null {
   if (!Array.isArray(key)) return null
   const [hash, bytes] = key
-  if (typeof hash !== 'string' || typeof bytes !== 'number') return null
-  return { hash: parsePieceHash(hash), bytes }
+  if (typeof hash !== 'string' || typeof bytes !== 'number' || !isPieceHash(hash)) return null
+  return { hash, bytes }
 }
 
 function platformEstimate(): Promise<StorageEstimate> {
@@ -130,10 +135,12 @@ export async function openShardStore(options: OpenShardStoreOptions = {}): Promi
 
 /**
  * Asks the browser not to evict the pieces when space gets tight; call from a click. False where it
- * refuses or can't.
+ * refuses, can't, or leaves the question open for `limitMs`.
  */
-export async function requestPersistence(): Promise<boolean> {
+export async function requestPersistence(limitMs = STORAGE_CALL_MS): Promise<boolean> {
   // Typed as always there, but absent where the page is not secure.
   const storage = navigator.storage as StorageManager | undefined
-  return (await storage?.persist()) ?? false
+  if (storage === undefined) return false
+  const limit = { limitMs, what: 'asking for lasting storage', code: 'storage-failed' } as const
+  return withTimeLimit(storage.persist(), limit).catch(() => false)
 }

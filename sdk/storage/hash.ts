@@ -1,5 +1,4 @@
 import { sha256 as hashInScript } from '@noble/hashes/sha2.js'
-import { CrowdError } from '../core/errors.ts'
 import type { PieceHash } from '../core/ids.ts'
 
 const HASH_PATTERN = /^[0-9a-f]{64}$/
@@ -11,13 +10,8 @@ export async function hashBytes(
 ): Promise<PieceHash> {
   const digest =
     subtle === null ? hashInScript(bytes) : await subtle.digest('SHA-256', withOwnBuffer(bytes))
-  return parsePieceHash(toHex(new Uint8Array(digest)))
-}
-
-/** @throws CrowdError bad-message when the text is not a SHA-256 in lower-case hex */
-export function parsePieceHash(text: string): PieceHash {
-  if (!isPieceHash(text)) throw new CrowdError('bad-message', 'this is not a SHA-256')
-  return text
+  // What the brand stands for.
+  return toHex(new Uint8Array(digest)) as PieceHash
 }
 
 /** The pattern is what the brand stands for. */

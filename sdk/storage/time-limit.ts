@@ -19,7 +19,7 @@ export async function withTimeLimit<T>(
   }
 }
 
-/** What a storage call threw: a full disk or quota is told apart from the rest. */
+/** What a storage call threw: a full quota is told apart from the rest. */
 export function storageError(thrown: unknown, what: string): CrowdError {
   if (thrown instanceof CrowdError) return thrown
   const { message } = toCrowdError(thrown)
@@ -28,7 +28,5 @@ export function storageError(thrown: unknown, what: string): CrowdError {
 }
 
 function isFull(thrown: unknown): boolean {
-  if (!(thrown instanceof Error)) return false
-  const code = 'code' in thrown ? thrown.code : null
-  return thrown.name === 'QuotaExceededError' || code === 'ENOSPC' || code === 'EDQUOT'
+  return thrown instanceof Error && thrown.name === 'QuotaExceededError'
 }

@@ -1,3 +1,5 @@
+import { WIRE_MESSAGE_MAX } from './limits.ts'
+
 /**
  * Every failure a person or a peer can meet, with what to do about it. The code is the same in pages,
  * logs, the API and on the wire; README.md lists them from this table.
@@ -39,7 +41,7 @@ export const ERROR_CODES = {
 
 export type ErrorCode = keyof typeof ERROR_CODES
 
-/** How an error crosses a thread or a link: code and message only, never a stack. */
+/** How an error crosses a thread or a link: code and message only, never a stack. The message has WIRE_MESSAGE_MAX characters at most. */
 export type WireError = { code: ErrorCode; message: string }
 
 /** The one error class. `message` says what happened; `hint` what to do. */
@@ -57,8 +59,13 @@ export class CrowdError extends Error {
   }
 
   toWire(): WireError {
-    return { code: this.code, message: this.message }
+    return { code: this.code, message: cut(this.message) }
   }
+}
+
+/** A report that is too long would be refused as a whole, and nobody would learn of the failure. */
+function cut(message: string): string {
+  return message.length <= WIRE_MESSAGE_MAX ? message : `${message.slice(0, WIRE_MESSAGE_MAX - 1)}…`
 }
 
 export function isErrorCode(value: unknown): value is ErrorCode {

@@ -1,6 +1,7 @@
 /**
- * Every bound of the product and the reason for it. Sizes in bytes, times in milliseconds. What a peer or
- * a client controls is checked against these before anything is allocated.
+ * The bounds that peers meet or that files share, and the reason for each. Sizes in bytes, times in milliseconds.
+ * What a peer or a client controls is checked against them before anything is allocated. Not here: the maxima
+ * of single message fields, which stand in their schema (`sdk/protocol`), and a file's own constants.
  */
 
 /** Pieces are cut at 8 MiB: small enough to retry, large enough that a hub's request limits aren't met. */
@@ -37,9 +38,21 @@ export const SEND_STALL_MS = 15_000
 export const EARLY_PAIRS_MAX = 64
 export const EARLY_SIGNALS_MAX = 64
 
-/** Signaling: JSON messages; sockets close on anything larger. Signals (SDP) are a few kB. */
-export const CONTROL_MESSAGE_MAX_BYTES = 256 * 1024
-/** socket.io's own cap: a relay chunk with its envelope fits many times. */
+/** Messages of a link that nobody listens to yet: more than a handshake needs, less than would hurt. */
+export const EARLY_MESSAGES_MAX = 64
+/** Frames of a channel that nobody listens to yet: only small ones get that many, bulk is bounded by its credit. */
+export const EARLY_FRAMES_MAX = 256
+/** Relayed messages before a pair's order: the hellos of both lanes, twice. */
+export const EARLY_RELAYED_MAX = 4
+
+/**
+ * Signaling: JSON messages; sockets close on anything larger. The largest is a prompt: PROMPT_MAX_TOKENS ids of
+ * six digits with their commas are 0.9 MiB. Signals (SDP) are a few kB.
+ */
+export const CONTROL_MESSAGE_MAX_BYTES = 1024 * 1024
+/** The message of an error on the wire, characters; a longer one is cut by whoever sends it. */
+export const WIRE_MESSAGE_MAX = 600
+/** socket.io's own cap: the largest message with its envelope, and a refusal in words for what is a little larger. */
 export const SOCKET_MESSAGE_MAX_BYTES = 4 * 1024 * 1024
 /** Messages per second and peer, averaged. Tokens and timings count apart. */
 export const CONTROL_RATE_PER_SECOND = 400
@@ -55,8 +68,10 @@ export const RELAY_BYTES_PER_SECOND = 32 * 1024 * 1024
 /** Workers; as many askers and watchers besides, so that neither side can shut the other out. */
 export const PEERS_MAX = 256
 export const NAME_MAX_CHARS = 60
-/** Tokens in one request, whatever the model's window. */
+/** Tokens in one request, prompt and answer, whatever the model's window. */
 export const PROMPT_MAX_TOKENS = 131_072
+/** Tokens that end an answer: 64 of the asker's, and as many of the model's. */
+export const STOP_IDS_MAX = 128
 
 /** Time limits of single waits. */
 export const STORAGE_CALL_MS = 10_000
@@ -65,7 +80,6 @@ export const FETCH_TRIES = 4
 export const STAGE_LOAD_MS = 180_000
 /** First runs compile shaders: seconds on a software adapter. */
 export const STAGE_STEP_MS = 60_000
-export const SELF_TEST_MS = 60_000
 export const SESSION_OPEN_MS = 15_000
 /** A session that makes no progress for this long is closed. */
 export const SESSION_IDLE_MS = 90_000
@@ -100,8 +114,11 @@ export const PAIR_RETRY_MS = 250
 export const PAIR_RETRY_MAX_MS = 10_000
 /** A link that nobody needs any more is kept this long, in case the route comes back. */
 export const PAIR_LINGER_MS = 10_000
-/** What may wait for a slow receiver before it is cut off: many of the largest messages, and its credits keep relayed bytes far below. */
-export const UNSENT_MAX_BYTES = 4 * 1024 * 1024
+/**
+ * What may wait for a slow receiver before it is cut off: the largest prompts of SESSIONS_AT_ONCE sessions, twice,
+ * since a ring of one device gets each as a history too. Credits keep relayed bytes far below.
+ */
+export const UNSENT_MAX_BYTES = 8 * 1024 * 1024
 /** Snapshots of the swarm go out at most this often. */
 export const SNAPSHOT_MS = 250
 /** Messages that break the protocol before the host hangs up. */

@@ -1,6 +1,11 @@
 import { CrowdError } from '../core/errors.ts'
 import type { PairId } from '../core/ids.ts'
-import { EARLY_PAIRS_MAX, EARLY_SIGNALS_MAX, RELAY_OPEN_MS } from '../core/limits.ts'
+import {
+  EARLY_PAIRS_MAX,
+  EARLY_RELAYED_MAX,
+  EARLY_SIGNALS_MAX,
+  RELAY_OPEN_MS,
+} from '../core/limits.ts'
 import type { Channel, Connector, Lane, PairOrder } from './channel.ts'
 import { createDirectClimb, type DirectClimb } from './direct-climb.ts'
 import { createEarlyBox } from './early-box.ts'
@@ -29,9 +34,6 @@ type Climb = {
   signalingLost(reason: string): void
   stop(error: CrowdError): void
 }
-
-/** The hellos of both lanes, twice. */
-const EARLY_RELAYED_MAX = 4
 
 /**
  * Climbs direct -> TURN -> relay for each pair. TURN needs no rung of its own: ICE takes it when the order names a

@@ -1,7 +1,5 @@
 import { CrowdError } from '../core/errors.ts'
-
-/** Small frames that may wait for a listener; bulk is bounded by its credit besides. */
-const WAITING_MAX = 256
+import { EARLY_FRAMES_MAX } from '../core/limits.ts'
 
 export type FrameInbox = {
   /** `consumed` is called once the listener took the frame. @throws what the listener throws; CrowdError bad-frame */
@@ -19,7 +17,7 @@ export function createFrameInbox(): FrameInbox {
   function put(frame: Uint8Array, consumed: () => void): void {
     if (closed) return
     if (handler === null) {
-      if (waiting.length >= WAITING_MAX) {
+      if (waiting.length >= EARLY_FRAMES_MAX) {
         throw new CrowdError('bad-frame', 'bad flow: too many frames before anybody listens')
       }
       waiting.push({ frame, consumed })

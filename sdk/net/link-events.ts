@@ -1,7 +1,5 @@
+import { EARLY_MESSAGES_MAX } from '../core/limits.ts'
 import type { Lane, Link } from './channel.ts'
-
-/** What arrived before somebody listened; more than a handshake needs, less than would hurt. */
-const WAITING_MAX = 64
 
 export type LinkEvents = Pick<Link, 'onMessage' | 'onDrain' | 'onClose'> & {
   readonly closed: boolean
@@ -33,7 +31,7 @@ export function createLinkEvents(): LinkEvents {
     message(lane, message) {
       if (closedBecause !== null) return
       if (onMessage !== null) onMessage(lane, message)
-      else if (waiting.length < WAITING_MAX) waiting.push({ lane, message })
+      else if (waiting.length < EARLY_MESSAGES_MAX) waiting.push({ lane, message })
       else close('bad-frame: too many messages before the handshake')
     },
     drain() {

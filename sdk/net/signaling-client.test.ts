@@ -2,8 +2,15 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { describeSignalingContract } from '../../test/contracts/signaling.contract.ts'
 import { createManualTimers } from '../../test/support/manual-timers.ts'
 import { createStandInHost, type StandInHost } from '../../test/support/stand-in-host.ts'
-import type { PairId, PeerId } from '../core/ids.ts'
-import { CHUNK_BYTES, HELLO_MS, RECONNECT_FIRST_MS } from '../core/limits.ts'
+import type { ModelId, PairId, PeerId, RequestId } from '../core/ids.ts'
+import {
+  CHUNK_BYTES,
+  CONTROL_MESSAGE_MAX_BYTES,
+  HELLO_MS,
+  PROMPT_MAX_TOKENS,
+  RECONNECT_FIRST_MS,
+} from '../core/limits.ts'
+import { GREEDY } from '../core/sampling/params.ts'
 import type { ServerMessage } from '../protocol/server-to-client.ts'
 import { createSignaling, type SignalingClient } from './signaling-client.ts'
 import type { SignalingState } from './signaling.ts'
@@ -111,12 +118,38 @@ describe('signaling client', () => {
 
   test('SG8 checks sizes before it sends', async () => {
     const { client } = await joined()
-    const huge = { kind: 'signal', pair: 'p' as PairId, attempt: 1, data: 'x'.repeat(300_000) }
+    const huge = {
+      kind: 'signal',
+      pair: 'p' as PairId,
+      attempt: 1,
+      data: 'x'.repeat(CONTROL_MESSAGE_MAX_BYTES),
+    }
     expect(() => client.send({ ...huge, kind: 'signal' })).toThrow(/limit/)
     expect(() => client.relay.send('p' as PairId, new Uint8Array(CHUNK_BYTES + 1))).toThrow(
       expect.objectContaining({ code: 'bad-message' }),
     )
     expect(client.send({ ...huge, kind: 'signal', data: 'x' })).toBe(true)
+  })
+
+  test('SG8 lets the longest prompt through and calls a longer one by its name', async () => {
+    const { client } = await joined()
+    const ask = (tokens: number) =>
+      client.send({
+        kind: 'ask',
+        request: 'r' as RequestId,
+        model: 'm' as ModelId,
+        // As wide as the ids of today's largest vocabularies.
+        prompt: new Array<number>(tokens).fill(262_143),
+        maxTokens: 1,
+        stopIds: [],
+        sampling: { ...GREEDY, logitBias: Array.from({ length: 1_024 }, (_, id) => [id, -99.5]) },
+      })
+    expect(ask(PROMPT_MAX_TOKENS)).toBe(true)
+    await expect.poll(() => host.received.length, POLL).toBe(2)
+    expect(host.received[1]).toMatchObject({ kind: 'ask' })
+    expect(() => ask(PROMPT_MAX_TOKENS + 1)).toThrow(
+      expect.objectContaining({ code: 'prompt-too-long' }),
+    )
   })
 
   test('SG9 tries again when its hello is not answered in time', async () => {

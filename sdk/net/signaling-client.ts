@@ -5,6 +5,7 @@ import {
   CHUNK_BYTES,
   CONTROL_MESSAGE_MAX_BYTES,
   HELLO_MS,
+  PROMPT_MAX_TOKENS,
   RECONNECT_FIRST_MS,
   RECONNECT_LAST_MS,
 } from '../core/limits.ts'
@@ -196,8 +197,14 @@ export function createSignaling(deps: SignalingDeps): SignalingClient {
   }
 }
 
-/** The host closes on anything larger, without a word, so it is checked before it goes out. */
+/** The host closes on anything larger, so it is checked before it goes out. @throws CrowdError prompt-too-long, bad-message */
 function checkSize(message: ClientMessage): void {
+  if (message.kind === 'ask' && message.prompt.length > PROMPT_MAX_TOKENS) {
+    throw new CrowdError(
+      'prompt-too-long',
+      `the prompt has ${message.prompt.length} tokens, a request takes ${PROMPT_MAX_TOKENS}`,
+    )
+  }
   const json = JSON.stringify(message)
   // At most three bytes a character: most messages need no encoding to be known small.
   if (json.length * 3 <= CONTROL_MESSAGE_MAX_BYTES) return

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import type { ModelId, PairId, PeerId, PieceHash, RequestId, SessionId } from '../core/ids.ts'
-import { CHUNK_BYTES, NAME_MAX_CHARS, PROMPT_MAX_TOKENS } from '../core/limits.ts'
+import { CHUNK_BYTES, NAME_MAX_CHARS, PROMPT_MAX_TOKENS, WIRE_MESSAGE_MAX } from '../core/limits.ts'
 
 /** Building blocks of both schemas. Every string, list and number has a maximum. */
 const id = <Id extends string>() =>
@@ -51,7 +51,7 @@ export const provider = v.picklist(['webgpu', 'wasm', 'cpu', 'cuda'])
 export const channelPath = v.picklist(['direct', 'turn', 'relay', 'local'])
 
 /** Code and message of a CrowdError. The code is checked when it is rebuilt, so that new codes don't break old peers. */
-export const wireError = v.object({ code: text(40), message: text(600) })
+export const wireError = v.object({ code: text(40), message: text(WIRE_MESSAGE_MAX) })
 
 const finite = v.pipe(v.number(), v.finite())
 export const samplingParams = v.object({

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { CHUNK_BYTES, NAME_MAX_CHARS, PROMPT_MAX_TOKENS } from '../core/limits.ts'
+import { CrowdError } from '../core/errors.ts'
+import { CHUNK_BYTES, NAME_MAX_CHARS, PROMPT_MAX_TOKENS, WIRE_MESSAGE_MAX } from '../core/limits.ts'
 import { parseClientMessage, parseServerMessage } from './parse.ts'
 
 const sampling = {
@@ -76,6 +77,7 @@ const swarm = {
       id: 'r',
       state: 'running',
       stages: ['a'],
+      hops: [{ computeMs: 1.5, wireMs: null }],
       promptTokens: 1,
       tokens: 1,
       firstTokenMs: 3,
@@ -127,6 +129,7 @@ const fromClient = [
   { kind: 'session-end', ...session, reason: 'stop' },
   { kind: 'session-timings', ...session, timings },
   { kind: 'session-failed', ...session, error: { code: 'non-finite', message: 'NaN' } },
+  { kind: 'session-step', ...session, computeMs: 1.5 },
   { kind: 'leave' },
 ]
 const fromServer = [
@@ -188,6 +191,20 @@ describe('good messages', () => {
   })
 })
 
+describe('errors', () => {
+  test('SG13 an error of any length fits both schemas: its sender cuts it', () => {
+    const error = new CrowdError('stage-failed', `ORT: ${'é'.repeat(10_000)}`).toWire()
+    expect(error.message).toHaveLength(WIRE_MESSAGE_MAX)
+    expect(error.message).toMatch(/^ORT: é+…$/)
+    const failed = { kind: 'session-failed', ...session, error }
+    const refused = { kind: 'refused', error }
+    expect(parseClientMessage(failed)).toEqual({ ok: true, message: failed })
+    expect(parseServerMessage(refused)).toEqual({ ok: true, message: refused })
+    const whole = 'x'.repeat(WIRE_MESSAGE_MAX)
+    expect(new CrowdError('internal', whole).toWire().message).toBe(whole)
+  })
+})
+
 describe('bad messages', () => {
   const unknown = [undefined, null, 7, 'hello', [], {}, { kind: 5 }, { kind: 'from the future' }]
   for (const input of unknown) {
@@ -237,7 +254,10 @@ describe('bad messages', () => {
       'an infinite temperature',
       { ...fromClient[6], sampling: { ...sampling, temperature: Number.POSITIVE_INFINITY } },
     ],
-    ['a long error', { ...fromClient[12], error: { code: 'x', message: 'x'.repeat(601) } }],
+    [
+      'a long error',
+      { ...fromClient[12], error: { code: 'x', message: 'x'.repeat(WIRE_MESSAGE_MAX + 1) } },
+    ],
     ['a hash in capitals', { ...fromClient[1], cached: ['A'.repeat(64)] }],
   ]
   for (const [what, input] of tooMuch) {

@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { PROMPT_MAX_TOKENS, STOP_IDS_MAX } from '../core/limits.ts'
 import {
   blockRange,
   count,
@@ -96,9 +97,9 @@ const sessionOpen = v.object({
   sampling: samplingParams,
   /** To the last stage, and only where its sampler needs them; otherwise empty. */
   history: tokenIds,
-  promptLength: count(131_072),
+  promptLength: count(PROMPT_MAX_TOKENS),
   maxTokens: count(1_000_000),
-  stopIds: v.pipe(tokenIds, v.maxLength(128)),
+  stopIds: v.pipe(tokenIds, v.maxLength(STOP_IDS_MAX)),
 })
 
 /** To the first stage once all are ready: the prompt. */

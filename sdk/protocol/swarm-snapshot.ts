@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { PROMPT_MAX_TOKENS, WIRE_MESSAGE_MAX } from '../core/limits.ts'
 import {
   blockRange,
   bytes,
@@ -21,7 +22,7 @@ export const swarmSnapshot = v.object({
     /** Blocks: layers plus embedding and head. */
     blockCount: count(1_002),
     bytes,
-    contextLength: count(131_072),
+    contextLength: count(PROMPT_MAX_TOKENS),
   }),
   /** Where devices on the host's network reach it, e.g. `http://192.168.1.5:7080`, the likeliest first. */
   origins: v.pipe(v.array(text(200)), v.maxLength(8)),
@@ -48,7 +49,7 @@ export const swarmSnapshot = v.object({
         tokens: count(Number.MAX_SAFE_INTEGER),
         hidden: v.boolean(),
         /** Why this device holds what it holds, or what failed. */
-        note: text(600),
+        note: text(WIRE_MESSAGE_MAX),
       }),
     ),
     v.maxLength(1_024),
@@ -81,13 +82,13 @@ export const swarmSnapshot = v.object({
           v.array(v.object({ computeMs: v.nullable(ms), wireMs: v.nullable(ms) })),
           v.maxLength(1_000),
         ),
-        promptTokens: count(131_072),
+        promptTokens: count(PROMPT_MAX_TOKENS),
         tokens: count(1_000_000),
         firstTokenMs: v.nullable(ms),
         lapMs: v.nullable(ms),
         computeMs: v.nullable(ms),
         hopMs: v.nullable(ms),
-        error: text(600),
+        error: text(WIRE_MESSAGE_MAX),
       }),
     ),
     v.maxLength(64),

@@ -40,7 +40,7 @@ export interface Channel {
   readonly path: ChannelPath
   /**
    * Sends one frame; resolves when it was handed to the transport within the credit window.
-   * Control-lane frames (aborts, tokens) overtake queued bulk. @throws CrowdError link-closed, timeout, bad-frame (too large)
+   * Control-lane frames (tokens) overtake queued bulk. @throws CrowdError link-closed, timeout, bad-frame (too large)
    */
   send(frame: Uint8Array, lane: Lane): Promise<void>
   /** One listener; frames that come before it wait. What it throws closes the link with that reason. */

@@ -196,20 +196,3 @@ test('rows beyond a whole context do not pile up: they are a bad frame', async (
   for (let row = 0; row < CONTEXT; row += 1) sessions.onFrame(first, frame())
   expect(() => sessions.onFrame(first, frame())).toThrow('wait already')
 })
-
-test('a cancel from the stage before is told to the host', async () => {
-  const { sessions, told } = setUp()
-  await sessions.open(order(), manifest)
-  sessions.onFrame(
-    first,
-    encodeFrame({
-      kind: 'cancel',
-      session: 7 as SessionId,
-      epoch: 1,
-      step: 0,
-      position: 0,
-      computeMicros: 0,
-    }),
-  )
-  expect(told.at(-1)).toMatchObject({ kind: 'session-failed', error: { code: 'aborted' } })
-})

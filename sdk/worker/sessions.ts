@@ -105,15 +105,10 @@ export function createSessions(deps: SessionsDeps): Sessions {
     },
     onFrame(peer, bytes) {
       const frame = decodeFrame(bytes, expectation)
-      if (frame.kind === 'probe') return
       const open = find(frame.session, frame.epoch)
       // A closed session's last frames are still on their way: not an error.
       if (open === null) return
       checkSender(open.order, peer)
-      if (frame.kind === 'cancel') {
-        open.session.fail(new CrowdError('aborted', 'the stage before stopped the session'))
-        return
-      }
       open.session.onFrame(frame)
     },
     onLost(pair, reason) {

@@ -5,12 +5,11 @@ export const FRAME_MAGIC = 0x4943 // "CI"
 /** Raised whenever a byte of the data plane changes its meaning; link hellos carry it too. */
 export const WIRE_VERSION = 1
 export const FRAME_HEADER_BYTES = 48
-/** A probe measures a link; more than one chunk says nothing new. */
-export const PROBE_MAX_BYTES = 32 * 1024
 
-export const KIND_CODES = { activation: 1, token: 2, cancel: 3, probe: 4 } as const
+/** 3 and 4 are reserved and refused. */
+export const KIND_CODES = { activation: 1, token: 2 } as const
 /** f16 has its code reserved; it is refused until both ends agree on it at session open. */
-const DTYPE_CODES = { none: 0, f32: 1, f16: 2, u32: 3 } as const
+const DTYPE_CODES = { f32: 1, f16: 2, u32: 3 } as const
 export const FLAG_SAMPLE = 1
 export const HEADER_WORDS = FRAME_HEADER_BYTES / 4
 export const CHECKSUM_WORD = 9
@@ -43,10 +42,6 @@ export function readKind(header: DataView): FrameKind {
       return 'activation'
     case KIND_CODES.token:
       return 'token'
-    case KIND_CODES.cancel:
-      return 'cancel'
-    case KIND_CODES.probe:
-      return 'probe'
     default:
       throw badFrame(`kind ${code}`)
   }
@@ -63,14 +58,9 @@ export function checkShape(read: FrameShape, expect: FrameExpectation | undefine
     checkActivation(read, expect)
     return
   }
-  const tokenCount = read.kind === 'token' ? 1 : 0
-  if (read.tokenCount !== tokenCount) throw badFrame(`token count ${read.tokenCount}`)
+  if (read.tokenCount !== 1) throw badFrame(`token count ${read.tokenCount}`)
   if (read.hiddenSize !== 0) throw badFrame(`hidden size ${read.hiddenSize}`)
-  const right =
-    read.kind === 'probe'
-      ? read.payloadBytes <= PROBE_MAX_BYTES && read.payloadBytes % 4 === 0
-      : read.payloadBytes === 4 * tokenCount
-  if (!right) throw badFrame(`payload length ${read.payloadBytes} in a frame of kind ${read.kind}`)
+  if (read.payloadBytes !== 4) throw badFrame(`payload length ${read.payloadBytes} of a token`)
 }
 
 function checkActivation(read: FrameShape, expect: FrameExpectation | undefined): void {
@@ -94,8 +84,7 @@ function checkActivation(read: FrameShape, expect: FrameExpectation | undefined)
 
 /** The one dtype that a kind has. */
 export function dtypeOf(kind: FrameKind): number {
-  if (kind === 'activation') return DTYPE_CODES.f32
-  return kind === 'token' ? DTYPE_CODES.u32 : DTYPE_CODES.none
+  return kind === 'activation' ? DTYPE_CODES.f32 : DTYPE_CODES.u32
 }
 
 export function badFrame(what: string): CrowdError {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { SessionId } from '../ids.ts'
 import { FRAME_MAX_BYTES, PROMPT_MAX_TOKENS } from '../limits.ts'
 import { decodeFrame, encodeFrame, type ActivationFrame, type Frame } from './frame.ts'
-import { FRAME_HEADER_BYTES, PROBE_MAX_BYTES } from './frame-layout.ts'
+import { FRAME_HEADER_BYTES } from './frame-layout.ts'
 
 // A number that a test chooses is a session without a parser.
 const head = { session: 0x11223344 as SessionId, epoch: 2, step: 3, position: 4, computeMicros: 5 }
@@ -28,7 +28,7 @@ describe('bytes', () => {
     )
   })
 
-  test('FR1 keeps the golden bytes of token, cancel and probe', () => {
+  test('FR1 keeps the golden bytes of a token', () => {
     const token = encodeFrame({ kind: 'token', ...head, token: 0xa0b0c0d0 })
     expect(hex(token)).toBe(
       '43490102443322110200000003000000' +
@@ -37,21 +37,13 @@ describe('bytes', () => {
         '6582dfe2' +
         '0500000000000000d0c0b0a0',
     )
-    const cancel = encodeFrame({ kind: 'cancel', ...head })
-    expect(cancel.length).toBe(FRAME_HEADER_BYTES)
-    expect(hex(cancel).slice(0, 8)).toBe('43490103')
-    const probe = encodeFrame({ kind: 'probe', ...head, data: new Uint8Array(8).fill(7) })
-    expect(hex(probe).slice(0, 8)).toBe('43490104')
-    expect(hex(probe).slice(-16)).toBe('0707070707070707')
   })
 
   const frames: Frame[] = [
     activation,
     { ...activation, sample: false },
     { kind: 'token', ...head, token: 0xffff_ffff },
-    { kind: 'cancel', ...head, session: 0xffff_ffff as SessionId },
-    { kind: 'probe', ...head, data: Uint8Array.of(1, 2, 3, 4) },
-    { kind: 'probe', ...head, data: new Uint8Array(0) },
+    { kind: 'token', ...head, session: 0xffff_ffff as SessionId, token: 0 },
   ]
   for (const frame of frames) {
     test(`FR1 gives back what was written: ${frame.kind}`, () => {
@@ -84,6 +76,8 @@ describe('refusals', () => {
     ['magic', /magic/, (view) => view.setUint16(0, 0x1234, true)],
     ['version', /version 9/, (view) => view.setUint8(2, 9)],
     ['kind 0', /kind 0/, (view) => view.setUint8(3, 0)],
+    ['kind 3, which is reserved', /kind 3/, (view) => view.setUint8(3, 3)],
+    ['kind 4, which is reserved', /kind 4/, (view) => view.setUint8(3, 4)],
     ['kind 77', /kind 77/, (view) => view.setUint8(3, 77)],
     ['f16, which nobody agreed on', /dtype 2/, (view) => view.setUint8(24, 2)],
     ['dtype 200', /dtype 200/, (view) => view.setUint8(24, 200)],
@@ -153,9 +147,23 @@ describe('refusals', () => {
     const token = encodeFrame({ kind: 'token', ...head, token: 1 })
     new DataView(token.buffer).setUint32(20, 2, true)
     expect(() => decodeFrame(token)).toThrow(/token count 2/)
-    const cancel = encodeFrame({ kind: 'cancel', ...head })
-    new DataView(cancel.buffer).setUint8(24, 1)
-    expect(() => decodeFrame(cancel)).toThrow(/dtype 1/)
+    const floats = encodeFrame({ kind: 'token', ...head, token: 1 })
+    new DataView(floats.buffer).setUint8(24, 1)
+    expect(() => decodeFrame(floats)).toThrow(/dtype 1/)
+    const longer = new Uint8Array(FRAME_HEADER_BYTES + 8)
+    longer.set(encodeFrame({ kind: 'token', ...head, token: 1 }))
+    new DataView(longer.buffer).setUint32(32, 8, true)
+    expect(() => decodeFrame(longer)).toThrow(/payload length 8 of a token/)
+  })
+
+  test('FR3 refuses the reserved kinds even with a right checksum', () => {
+    for (const code of [3, 4]) {
+      const bytes = encodeFrame({ kind: 'token', ...head, token: 1 })
+      const view = new DataView(bytes.buffer)
+      view.setUint8(3, code)
+      view.setUint32(36, checksumByTheBook(bytes), true)
+      expect(() => decodeFrame(bytes)).toThrow(`kind ${code}`)
+    }
   })
 
   for (const value of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {
@@ -176,8 +184,6 @@ describe('refusals', () => {
       { ...activation, computeMicros: 2 ** 32 },
       { ...activation, position: PROMPT_MAX_TOKENS - 1 },
       { kind: 'token', ...head, token: -1 },
-      { kind: 'probe', ...head, data: new Uint8Array(PROBE_MAX_BYTES + 4) },
-      { kind: 'probe', ...head, data: new Uint8Array(3) },
     ]
     for (const frame of wrong) expect(codeOf(() => encodeFrame(frame))).toBe('bad-frame')
   })

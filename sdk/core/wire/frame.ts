@@ -43,11 +43,7 @@ export type ActivationFrame = FrameHead & {
 }
 /** A chosen token on its way from the last stage to the first. */
 export type TokenFrame = FrameHead & { readonly kind: 'token'; readonly token: number }
-/** Drop the session; passed on round the ring. */
-export type CancelFrame = FrameHead & { readonly kind: 'cancel' }
-/** Opaque bytes that measure a link. */
-export type ProbeFrame = FrameHead & { readonly kind: 'probe'; readonly data: Uint8Array }
-export type Frame = ActivationFrame | TokenFrame | CancelFrame | ProbeFrame
+export type Frame = ActivationFrame | TokenFrame
 
 /**
  * Writes one frame. The payload is copied, so the caller may reuse its buffer at once.
@@ -144,14 +140,6 @@ function build(head: FrameHead, read: FrameShape, bytes: Uint8Array, words: Uint
       }
     case 'token':
       return { kind: 'token', ...head, token: words[HEADER_WORDS]! }
-    case 'cancel':
-      return { kind: 'cancel', ...head }
-    case 'probe':
-      return {
-        kind: 'probe',
-        ...head,
-        data: new Uint8Array(bytes.buffer, start, read.payloadBytes),
-      }
   }
 }
 
@@ -169,10 +157,6 @@ function shapeOf(frame: Frame): Shape {
       }
     case 'token':
       return { dtype, tokenCount: 1, hiddenSize: 0, payloadBytes: 4 }
-    case 'cancel':
-      return { dtype, tokenCount: 0, hiddenSize: 0, payloadBytes: 0 }
-    case 'probe':
-      return { dtype, tokenCount: 0, hiddenSize: 0, payloadBytes: frame.data.byteLength }
   }
 }
 
@@ -193,10 +177,8 @@ function checkHead(frame: Frame, shape: Shape): void {
 function writePayload(frame: Frame, bytes: Uint8Array<ArrayBuffer>): void {
   if (frame.kind === 'activation') {
     new Float32Array(bytes.buffer, FRAME_HEADER_BYTES).set(frame.data)
-  } else if (frame.kind === 'token') {
+  } else {
     new DataView(bytes.buffer).setUint32(FRAME_HEADER_BYTES, frame.token, true)
-  } else if (frame.kind === 'probe') {
-    bytes.set(frame.data, FRAME_HEADER_BYTES)
   }
 }
 

@@ -1,4 +1,4 @@
-"""Writes a checkpoint as a model folder in the Hugging Face layout: public/models/<name>/."""
+"""Writes a checkpoint as a model folder in the Hugging Face layout: public/models/<name>/. Its card is written by card.py, after score.py."""
 
 import argparse
 import json
@@ -8,7 +8,6 @@ import torch
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
 
-from card import model_card
 from tokenizer import CONTEXT, OUT, PIECES
 from train import CONFIGS, HERE, model_config
 
@@ -47,9 +46,7 @@ def export(name):
     save_file(weights, str(folder / "model.safetensors"), metadata={"format": "pt"})
     for file in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copyfile(OUT / file, folder / file)
-    log = (HERE / f"training-log-{name}.txt").read_text(encoding="utf-8").splitlines()
     parameters = sum(tensor.numel() for tensor in weights.values())
-    (folder / "README.md").write_text(model_card(name, CONFIGS[name]["model"], parameters, log), encoding="utf-8")
     print(name, parameters, "parameters,", (folder / "model.safetensors").stat().st_size, "bytes, step", state["step"])
 
 

@@ -17,7 +17,7 @@ GOLDEN = HERE.parent.parent / "test" / "golden"
 NEW_TOKENS = 64
 NEAR_TIE = 0.02
 LONG = (
-    "Once upon a time there was a little fox named Lily. She lived in the forest and liked to walk around. One morning Lily found a red balloon behind a big stone. "
+    "Once upon a time there was a little fox named Anna. She lived in the forest and liked to walk around. One morning Anna found a red balloon behind a big stone. "
     "\"Whose red balloon is this?\" she asked. Then a hedgehog came by and offered to help. Together they looked all day until the sun went down."
 )
 
@@ -29,6 +29,18 @@ def user(text):
 def assistant(text):
     return {"role": "assistant", "content": text}
 
+
+# 241 tokens: the answer goes on past position 256, where a chain's cache of keys and values has to grow, and past 300.
+CHAT = [
+    user("Hello!"), assistant("Hi there! I am happy that you are here. Ask me something."),
+    user("What is a ring?"), assistant("A ring is a circle of browser tabs. Each tab holds some layers of the model, and the last tab sends the new token back to the first."),
+    user("What is a stage?"), assistant("A stage is some layers of the model that one tab computes. After that it sends the result to the next stage."),
+    user("What is a hop?"), assistant("A hop is one step from a tab to the next tab. Fewer hops makes the answer faster."),
+    user("What does a cow say?"), assistant("A cow says moo. We say that cows moo."),
+    user("Who can see my text?"), assistant("Anyone who runs a stage may be able to read your prompt. So do not write secrets, and use an invite link for a private pool."),
+    user("How many legs does a spider have?"), assistant("A spider has eight legs."),
+    user("Tell me a story."),
+]
 
 # Raw prompts are texts; chat prompts are lists of messages.
 PROMPTS = [
@@ -42,6 +54,7 @@ PROMPTS = [
     f"<|begin|>{LONG}",
     [user("What is 3 plus 4?")],
     [user("I am tired.")],
+    CHAT,
 ]
 DETAILED = 1  # the prompt with logits and hidden states
 

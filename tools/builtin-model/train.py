@@ -8,6 +8,8 @@ import argparse
 import json
 import os
 import pathlib
+import shlex
+import sys
 import time
 from dataclasses import dataclass
 
@@ -157,13 +159,15 @@ def main():
             optimizer.load_state_dict(saved_state)
         first, seconds_before = state["step"], state["seconds"]
 
-    def say(line, mode="a"):
+    def say(line):
         print(line, flush=True)
-        with log.open(mode) as file:
+        with log.open("a") as file:
             file.write(line + "\n")
 
-    if not options.resume:
-        say(f"{options.name}: {sum(p.numel() for p in model.parameters())} parameters, corpus of {len(train_data[0])} tokens, seed {options.seed}", "w")
+    say(f"\n# train.py {shlex.join(sys.argv[1:])}")
+    begins = f"goes on from step {first}" if options.resume else f"begins with {'the weights of ' + options.warm if options.warm else 'random weights'}"
+    say(f"# {begins}; highest rate x {options.peak}; seed {options.seed}; threads {options.threads}")
+    say(f"{options.name}: {sum(p.numel() for p in model.parameters())} parameters, corpus of {len(train_data[0])} tokens, seed {options.seed}")
     say(f"from step {first} to {options.steps}, the last {options.fall} with falling rate, the last {options.long} with length {CONTEXT}")
     run = torch.compile(model) if options.compile else model
     shape = Shape(settings["batch"], LENGTH)

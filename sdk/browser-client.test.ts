@@ -27,6 +27,7 @@ function setUp() {
     fetchInto: () => Promise.resolve(),
   }
   const signaling = createFakeSignaling()
+  signaling.open()
   const clients = createBrowserClients({ signaling, source, timers: createManualTimers() })
   return {
     served,

@@ -23,6 +23,7 @@ const tokenizer = {
 
 function setUp(contextLength = 100) {
   const signaling = createFakeSignaling()
+  signaling.open()
   const timers: (() => void)[] = []
   const limits: number[] = []
   let requests = 0
@@ -216,6 +217,6 @@ test('a queued question waits longer than a token may take', async () => {
 
 test('nothing can be asked while the host is away', async () => {
   const kit = setUp()
-  kit.signaling.up = false
+  kit.signaling.setState({ kind: 'lost', reason: 'cable' })
   await expect(collect(kit.client.generate({ prompt: 'a' }))).rejects.toBeInstanceOf(CrowdError)
 })

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { createFakePeerLinks, type TryFate } from '../../test/support/fake-peer-links.ts'
 import { createManualTimers, settle } from '../../test/support/manual-timers.ts'
+import { testWelcome } from '../../test/support/fake-signaling.ts'
 import { createSignalingHub, testOrder } from '../../test/support/signaling-hub.ts'
 import { CONNECT_MS, CONNECT_TRIES, RELAY_OPEN_MS } from '../core/limits.ts'
 import type { Channel } from './channel.ts'
@@ -230,6 +231,19 @@ describe('orders, attempts and early words', () => {
 })
 
 describe('the relay', () => {
+  test('RL7 is left alone where the host does not name it, and the pair says so', async () => {
+    const both = makeBoth(['breaks'], ['breaks'])
+    const welcome = testWelcome({ features: ['from the future'] })
+    for (const end of [both.hub.a, both.hub.b]) end.setState({ kind: 'open', welcome })
+    const { a, b } = await connectBoth(both)
+    for (const result of [a, b]) {
+      expect(result).toMatchObject({ code: 'link-closed' })
+      expect(pathOf(result)).toContain('this host does not relay')
+    }
+    expect(both.hub.a.relayedBytes + both.hub.b.relayedBytes).toBe(0)
+    expect(both.timers.pending).toBe(0)
+  })
+
   test('RL2 closes with the connection to the host', async () => {
     const both = makeBoth(null, null)
     const { a } = await connectBoth(both)

@@ -6,6 +6,7 @@ import {
   EARLY_SIGNALS_MAX,
   RELAY_OPEN_MS,
 } from '../core/limits.ts'
+import { RELAY_FEATURE } from '../protocol/version.ts'
 import type { Channel, Connector, Lane, PairOrder } from './channel.ts'
 import { createDirectClimb, type DirectClimb } from './direct-climb.ts'
 import { createEarlyBox } from './early-box.ts'
@@ -48,8 +49,10 @@ export function createConnector(deps: ConnectorDeps, options: ChannelOptions = {
     EARLY_RELAYED_MAX,
   )
   let closed = false
+  let hostRelays = true
 
   deps.signaling.onState((state) => {
+    if (state.kind === 'open') hostRelays = state.welcome.features.includes(RELAY_FEATURE)
     if (state.kind === 'open' || state.kind === 'connecting') return
     for (const climb of climbs.values()) climb.signalingLost(`the host connection is ${state.kind}`)
   })
@@ -75,7 +78,7 @@ export function createConnector(deps: ConnectorDeps, options: ChannelOptions = {
         return Promise.reject(new CrowdError('aborted', `attempt ${order.attempt} is out of date`))
       }
       present?.stop(new CrowdError('aborted', `replaced by attempt ${order.attempt}`))
-      const climb = createClimb(deps, options, order, () => {
+      const climb = createClimb({ ...deps, hostRelays: () => hostRelays }, options, order, () => {
         if (climbs.get(order.pair) === climb) climbs.delete(order.pair)
       })
       climbs.set(order.pair, climb)
@@ -110,7 +113,7 @@ export function createConnector(deps: ConnectorDeps, options: ChannelOptions = {
 }
 
 function createClimb(
-  deps: ConnectorDeps,
+  deps: ConnectorDeps & { hostRelays(): boolean },
   options: ChannelOptions,
   order: PairOrder,
   onGone: () => void,
@@ -156,6 +159,12 @@ function createClimb(
   }
 
   async function openRelay(): Promise<FrameChannel> {
+    if (!deps.hostRelays()) {
+      throw new CrowdError(
+        'link-closed',
+        `no direct connection to ${order.peer} came about, and this host does not relay`,
+      )
+    }
     relay = createRelayLink({ order, send: signaling.relay.send, onClosed: () => undefined })
     const opening = createChannel({ link: relay, order, timers }, options)
     channel = opening

@@ -1,5 +1,8 @@
 /** Raised whenever a message or a byte changes its meaning. Both ends must speak the same number. */
 export const PROTOCOL = 1
 
-/** What this build can do beyond the basics; each side uses only what both list. */
-export const FEATURES = ['relay', 'sampling-v1'] as const
+/** A host that names it forwards bytes between the ends of a pair. */
+export const RELAY_FEATURE = 'relay'
+
+/** What this build can do beyond the number, in hello and welcome; each side uses only what the other lists. */
+export const FEATURES: readonly string[] = [RELAY_FEATURE]

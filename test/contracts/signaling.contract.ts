@@ -1,196 +1,147 @@
-import { io, type Socket } from 'socket.io-client'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { PairId, PeerId } from '../../sdk/core/ids.ts'
-import { createSignaling, type SignalingClient } from '../../sdk/net/signaling-client.ts'
-import type { SignalingState } from '../../sdk/net/signaling.ts'
-import { createSystemTimers } from '../../sdk/net/timers.ts'
+import { afterEach, describe, expect, test } from 'vitest'
+import { CrowdError } from '../../sdk/core/errors.ts'
+import type { PairId } from '../../sdk/core/ids.ts'
+import type { Signaling, SignalingState } from '../../sdk/net/signaling.ts'
+import type { ClientMessage } from '../../sdk/protocol/client-to-server.ts'
 import type { ServerMessage } from '../../sdk/protocol/server-to-client.ts'
-import { PROTOCOL } from '../../sdk/protocol/version.ts'
 
-/** A host as this suite needs it. */
-export type SignalingHost = {
-  readonly url: string
-  /** The secret that its private pool asks for. */
-  readonly secret: string
-  /** Breaks every connection, as a network does; the host itself stays up. */
-  dropConnections(): void
-  /** Orders a pair between two workers that are connected, and says its id. */
-  openPair(initiator: PeerId, other: PeerId): PairId
+/** A Signaling that was not connected yet, and a test's hands on the host behind it. */
+export type SignalingEnd = {
+  readonly signaling: Signaling
+  /** Messages that reached the host, hellos apart. */
+  sent(): readonly ClientMessage[]
+  /** Relayed bytes that reached the host. */
+  relayed(): readonly Uint8Array[]
+  /** Answers the hello; after a loss, lets the peer come back. */
+  welcome(): void
+  say(message: ServerMessage): void
+  relay(pair: PairId, bytes: Uint8Array): void
+  /** Breaks the connection. */
+  lose(): void
+  /** Refuses for good. */
+  refuse(error: CrowdError): void
   close(): Promise<void>
 }
 
-/** What a host and the client of this package do together, over real sockets. */
-export function describeSignalingContract(
-  name: string,
-  makeHost: () => Promise<SignalingHost>,
-): void {
-  describe(`signaling contract: ${name}`, () => {
-    let host: SignalingHost
-    const clients: SignalingClient[] = []
-    const sockets: Socket[] = []
+// A name that a test chooses is an id without a parser.
+const PAIR = 'pair-1' as PairId
+const note = (reason: string): ServerMessage => ({ kind: 'pair-close', pair: PAIR, reason })
+const signal = (data: string): ClientMessage => ({ kind: 'signal', pair: PAIR, attempt: 1, data })
 
-    beforeEach(async () => {
-      host = await makeHost()
-    })
+/** What every Signaling does, the fakes included. */
+export function describeSignalingContract(name: string, make: () => Promise<SignalingEnd>): void {
+  describe(`${name} keeps the Signaling contract`, () => {
+    const ends: SignalingEnd[] = []
     afterEach(async () => {
-      for (const client of clients.splice(0)) client.close()
-      for (const socket of sockets.splice(0)) socket.disconnect()
-      await host.close()
+      for (const end of ends.splice(0)) {
+        end.signaling.close()
+        await end.close()
+      }
     })
 
-    function join(peer: string, secret = host.secret) {
-      const client = createSignaling({
-        url: host.url,
-        // A name that a test chooses is an id without a parser.
-        identity: {
-          role: 'worker',
-          peer: peer as PeerId,
-          token: `token-${peer}`,
-          name: peer,
-          secret,
-        },
-        timers: createSystemTimers(),
-      })
-      clients.push(client)
+    async function connecting() {
+      const end = await make()
+      ends.push(end)
       const states: SignalingState[] = []
       const messages: ServerMessage[] = []
-      const relayed: { pair: PairId; bytes: Uint8Array }[] = []
-      client.onState((state) => states.push(state))
-      client.onMessage((message) => messages.push(message))
-      client.relay.onMessage((pair, bytes) => relayed.push({ pair, bytes }))
-      client.connect()
-      return { client, states, messages, relayed }
+      const relayed: number[][] = []
+      end.signaling.onState((state) => states.push(state))
+      end.signaling.onMessage((message) => messages.push(message))
+      end.signaling.relay.onMessage((_pair, bytes) => relayed.push([...bytes]))
+      end.signaling.connect()
+      return { ...end, states, messages, relayed, sentRelayed: end.relayed }
     }
 
-    async function joined(peer: string) {
-      const end = join(peer)
-      await expect.poll(() => end.states.at(-1)?.kind, POLL).toBe('open')
+    async function open() {
+      const end = await connecting()
+      end.welcome()
+      await reaches(end.states, 'open')
       return end
     }
 
-    test('SG1 answers the hello with a welcome for the peer that said it', async () => {
-      const { states } = await joined('peer-a')
-      expect(states.map((state) => state.kind)).toContain('connecting')
-      expect(states.at(-1)).toMatchObject({
-        welcome: { kind: 'welcome', peer: 'peer-a', protocol: PROTOCOL },
-      })
+    test('SG1 tells its state at once, and each change: open comes with the welcome', async () => {
+      const { signaling, states } = await open()
+      expect(states[0]?.kind).toBe('connecting')
+      expect(states.at(-1)).toMatchObject({ kind: 'open', welcome: { kind: 'welcome' } })
+      const late: SignalingState[] = []
+      signaling.onState((state) => late.push(state))
+      expect(late).toEqual(states.slice(-1))
     })
 
-    test('SG2 refuses a wrong secret, and the client does not try again', async () => {
-      const { client, states } = join('peer-a', 'not the secret')
-      await expect.poll(() => states.at(-1)?.kind, POLL).toBe('refused')
-      expect(states.at(-1)).toMatchObject({ error: { code: 'wrong-secret' } })
-      client.connect()
-      expect(states.at(-1)?.kind).toBe('refused')
-      expect(client.send({ kind: 'leave' })).toBe(false)
+    test('SG10 delivers nothing and sends nothing before the welcome', async () => {
+      const end = await connecting()
+      end.say(note('too early'))
+      end.relay(PAIR, Uint8Array.of(1))
+      expect(end.signaling.send(signal('too early'))).toBe(false)
+      expect(end.signaling.relay.send(PAIR, Uint8Array.of(1))).toBe(false)
+      end.welcome()
+      await reaches(end.states, 'open')
+      end.say(note('in time'))
+      end.relay(PAIR, Uint8Array.of(2))
+      await expect.poll(() => end.messages, POLL).toEqual([note('in time')])
+      await expect.poll(() => end.relayed, POLL).toEqual([[2]])
+      expect(end.sent()).toEqual([])
+      expect(end.sentRelayed()).toEqual([])
     })
 
-    test('SG3 names the mismatch to a page of another protocol version', async () => {
-      const socket = raw()
-      const answers: unknown[] = []
-      socket.on('message', (message: unknown) => answers.push(message))
-      socket.on('connect', () => {
-        socket.emit('message', {
-          kind: 'hello',
-          protocol: PROTOCOL + 1,
-          features: [],
-          role: 'worker',
-          peer: 'peer-old',
-          token: 't',
-          name: 'old',
-          secret: host.secret,
-        })
-      })
-      await expect
-        .poll(() => answers[0], POLL)
-        .toMatchObject({ kind: 'refused', error: { code: 'protocol-mismatch' } })
-    })
-
-    test('SG4 comes back by itself after a broken connection, as the same peer', async () => {
-      const { client, states } = await joined('peer-a')
-      states.length = 0
-      host.dropConnections()
-      await expect.poll(() => states.some((state) => state.kind === 'lost'), POLL).toBe(true)
-      await expect.poll(() => states.at(-1)?.kind, POLL).toBe('open')
-      expect(states.at(-1)).toMatchObject({ welcome: { peer: 'peer-a' } })
-      expect(client.ignoredCount).toBe(0)
-    })
-
-    test('SG5 buffers nothing while there is no connection', async () => {
-      const { client, states } = await joined('peer-a')
-      host.dropConnections()
-      await expect.poll(() => states.at(-1)?.kind, POLL).not.toBe('open')
-      expect(client.send({ kind: 'leave' })).toBe(false)
-      // A name that a test chooses is an id without a parser.
-      expect(client.relay.send('pair' as PairId, new Uint8Array(4))).toBe(false)
-    })
-
-    test('SG6 refuses what is no message and goes on serving the others', async () => {
-      const good = await joined('peer-a')
-      const socket = raw()
-      await new Promise<void>((done) => socket.on('connect', done))
-      for (const junk of [undefined, 7, 'text', {}, { kind: 'nonsense' }, { kind: 'hello' }]) {
-        socket.emit('message', junk)
+    test('SG1 carries messages and relayed bytes both ways, in order, while it is open', async () => {
+      const end = await open()
+      const second: ServerMessage[] = []
+      end.signaling.onMessage((message) => second.push(message))
+      for (const word of ['one', 'two']) {
+        end.say(note(word))
+        expect(end.signaling.send(signal(word))).toBe(true)
+        expect(end.signaling.relay.send(PAIR, Uint8Array.of(word.length, 7))).toBe(true)
       }
-      socket.emit('relay', 5, 'not bytes')
-      await joined('peer-b')
-      expect(good.states.at(-1)?.kind).toBe('open')
+      await expect.poll(() => end.messages, POLL).toEqual([note('one'), note('two')])
+      expect(second).toEqual(end.messages)
+      await expect.poll(() => end.sent(), POLL).toEqual([signal('one'), signal('two')])
+      await expect.poll(() => end.sentRelayed().length, POLL).toBe(2)
+      expect([...(end.sentRelayed()[1] ?? [])]).toEqual([3, 7])
     })
 
-    test('PA1 orders a pair on both ends, with one initiator, and forwards its signals', async () => {
-      const a = await joined('peer-a')
-      const b = await joined('peer-b')
-      const pair = host.openPair('peer-a' as PeerId, 'peer-b' as PeerId)
-      const opened = (end: typeof a) =>
-        end.messages.find((message) => message.kind === 'pair-open' && message.pair === pair)
-      await expect.poll(() => opened(a) !== undefined && opened(b) !== undefined, POLL).toBe(true)
-      expect(opened(a)).toMatchObject({ peer: 'peer-b', initiator: true })
-      expect(opened(b)).toMatchObject({ peer: 'peer-a', initiator: false })
-      const order = opened(a)
-      if (order?.kind !== 'pair-open') throw new Error('no order')
-      a.client.send({ kind: 'signal', pair, attempt: order.attempt, data: { hello: 'b' } })
-      await expect
-        .poll(() => b.messages.find((message) => message.kind === 'signal'), POLL)
-        .toMatchObject({ pair, attempt: order.attempt, data: { hello: 'b' } })
-      expect(a.messages.some((message) => message.kind === 'signal')).toBe(false)
+    test('SG5 sends and keeps nothing while the connection is lost', async () => {
+      const end = await open()
+      end.lose()
+      await expect.poll(() => end.states.some(({ kind }) => kind === 'lost'), POLL).toBe(true)
+      if (end.states.at(-1)?.kind === 'lost') {
+        expect(end.signaling.send(signal('lost'))).toBe(false)
+        expect(end.signaling.relay.send(PAIR, Uint8Array.of(9))).toBe(false)
+      }
+      end.welcome()
+      await reaches(end.states, 'open')
+      expect(end.signaling.send(signal('again'))).toBe(true)
+      await expect.poll(() => end.sent(), POLL).toEqual([signal('again')])
+      expect(end.sentRelayed()).toEqual([])
     })
 
-    test('RL5 relays bytes to the other end of a pair, unchanged and in order', async () => {
-      const a = await joined('peer-a')
-      const b = await joined('peer-b')
-      const pair = host.openPair('peer-a' as PeerId, 'peer-b' as PeerId)
-      await expect.poll(() => b.messages.some((m) => m.kind === 'pair-open'), POLL).toBe(true)
-      const sent = [1, 2_000, 60_000].map((size) => new Uint8Array(size).fill(size & 255))
-      for (const bytes of sent) expect(a.client.relay.send(pair, bytes)).toBe(true)
-      await expect.poll(() => b.relayed.length, POLL).toBe(sent.length)
-      expect(b.relayed.map(({ pair: of }) => of)).toEqual([pair, pair, pair])
-      const same = b.relayed.map(({ bytes }, index) => Buffer.compare(bytes, sent[index]!) === 0)
-      expect(same).toEqual([true, true, true])
-      expect(a.relayed).toEqual([])
+    test('SG11 stays refused, with the reason', async () => {
+      const end = await open()
+      end.refuse(new CrowdError('wrong-secret', 'no'))
+      await reaches(end.states, 'refused')
+      expect(end.states.at(-1)).toMatchObject({ error: { code: 'wrong-secret', message: 'no' } })
+      end.signaling.connect()
+      expect(end.signaling.send(signal('after all'))).toBe(false)
+      expect(end.states.at(-1)?.kind).toBe('refused')
     })
 
-    test('RL5 relays nothing for a pair that the sender is no end of', async () => {
-      const a = await joined('peer-a')
-      const b = await joined('peer-b')
-      const stranger = await joined('peer-c')
-      const pair = host.openPair('peer-a' as PeerId, 'peer-b' as PeerId)
-      await expect.poll(() => b.messages.some((m) => m.kind === 'pair-open'), POLL).toBe(true)
-      stranger.client.relay.send(pair, new Uint8Array([6, 6, 6]))
-      a.client.relay.send(pair, new Uint8Array([1]))
-      await expect.poll(() => b.relayed.length, POLL).toBeGreaterThan(0)
-      expect(b.relayed.map(({ bytes }) => [...bytes])).toEqual([[1]])
+    test('SG5 closes once and for all', async () => {
+      const end = await open()
+      end.signaling.close()
+      end.signaling.close()
+      end.signaling.connect()
+      end.say(note('too late'))
+      expect(end.signaling.send(signal('too late'))).toBe(false)
+      expect(end.signaling.relay.send(PAIR, Uint8Array.of(1))).toBe(false)
+      expect(end.states.filter(({ kind }) => kind === 'closed')).toHaveLength(1)
+      expect(end.states.at(-1)?.kind).toBe('closed')
+      expect(end.messages).toEqual([])
     })
-
-    function raw(): Socket {
-      const socket = io(host.url, {
-        transports: ['websocket'],
-        forceNew: true,
-        reconnection: false,
-      })
-      sockets.push(socket)
-      return socket
-    }
   })
 }
 
-const POLL = { timeout: 10_000, interval: 10 }
+const POLL = { timeout: 10_000, interval: 5 }
+
+async function reaches(states: SignalingState[], kind: SignalingState['kind']): Promise<void> {
+  await expect.poll(() => states.at(-1)?.kind, POLL).toBe(kind)
+}

@@ -6,13 +6,16 @@ import { createAdmission } from '../../signaling/admission.ts'
 import type { PeerConnection, PeerHandle } from '../../signaling/peer-connection.ts'
 import { createSocketGateway } from '../../signaling/socket-gateway.ts'
 import { createSwarmService, type SwarmService } from '../../signaling/swarm-service.ts'
-import { describeSignalingContract, type SignalingHost } from '../contracts/signaling.contract.ts'
+import {
+  describeSignalingHostContract,
+  type SignalingHost,
+} from '../contracts/signaling-host.contract.ts'
 import { pledgeOf } from '../support/fake-swarm.ts'
 import { modelOf } from '../support/host-fixtures.ts'
 
 const SECRET = 'a-secret-of-this-pool'
 
-describeSignalingContract('the host', makeHost)
+describeSignalingHostContract('the host', makeHost)
 
 /** The real gateway and service; the test's hands are on the seam between the two. */
 async function makeHost(): Promise<SignalingHost> {

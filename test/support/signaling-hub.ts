@@ -1,84 +1,79 @@
 import type { PairId, PeerId } from '../../sdk/core/ids.ts'
 import type { Connector } from '../../sdk/net/channel.ts'
 import type { Signaling, SignalingState } from '../../sdk/net/signaling.ts'
+import type { ClientMessageOf } from '../../sdk/protocol/client-to-server.ts'
+import type { ServerMessage } from '../../sdk/protocol/server-to-client.ts'
+import { createFakeSignaling, type FakeSignaling } from './fake-signaling.ts'
 
 /** One peer's side of the stand-in for the host: forwards signals and relayed bytes of one pair. */
 export type HubEnd = {
-  readonly signaling: Pick<Signaling, 'send' | 'relay' | 'onState'>
+  readonly signaling: Signaling
   /** Where this end's incoming signals go. */
   attach(connector: Connector): void
   setState(state: SignalingState): void
+  /** What the host itself says to this end. */
+  deliver(message: ServerMessage): void
   readonly relayedBytes: number
   /** Signals sent by this end. */
-  readonly signals: { readonly attempt: number; readonly data: unknown }[]
+  readonly signals: readonly ClientMessageOf<'signal'>[]
 }
 
-/** Both ends of a pair with a host in between, in one process. Everything arrives in a later microtask. */
+/** Both ends of a pair with a host in between, in one process, open from the start. Everything arrives in a later microtask. */
 export function createSignalingHub(pair: PairId): { a: HubEnd; b: HubEnd } {
-  const ends: [End, End] = [newEnd(), newEnd()]
-  return { a: hubEnd(pair, ends[0], ends[1]), b: hubEnd(pair, ends[1], ends[0]) }
+  const a: Side = sideOf(pair, () => b)
+  const b: Side = sideOf(pair, () => a)
+  for (const { fake } of [a, b]) fake.open()
+  return { a: hubEnd(a.fake), b: hubEnd(b.fake) }
 }
 
-type End = {
-  connectors: Connector[]
-  relayHandlers: ((pair: PairId, message: Uint8Array) => void)[]
-  stateHandlers: ((state: SignalingState) => void)[]
-  up: boolean
-  relayedBytes: number
-  signals: { attempt: number; data: unknown }[]
-}
+type Side = { readonly fake: FakeSignaling; isUp(): boolean }
 
-function newEnd(): End {
-  return {
-    connectors: [],
-    relayHandlers: [],
-    stateHandlers: [],
-    up: true,
-    relayedBytes: 0,
-    signals: [],
+function sideOf(pair: PairId, other: () => Side): Side {
+  let state: SignalingState['kind'] = 'connecting'
+  const isUp = () => state === 'open'
+  // The host passes on to who is connected, both when it comes in and when it goes out.
+  const passOn = (task: (to: FakeSignaling) => void) => {
+    const to = other()
+    if (!to.isUp()) return
+    queueMicrotask(() => {
+      if (isUp()) task(to.fake)
+    })
   }
+  const fake = createFakeSignaling({
+    onSend(message) {
+      if (message.kind !== 'signal') return
+      const data: unknown = JSON.parse(JSON.stringify(message.data))
+      passOn((to) => to.deliver({ ...message, pair, data }))
+    },
+    onRelay(_pair, message) {
+      const bytes = message.slice()
+      passOn((to) => to.deliverRelayed(pair, bytes))
+    },
+  })
+  fake.onState(({ kind }) => {
+    state = kind
+  })
+  return { fake, isUp }
 }
 
-function hubEnd(pair: PairId, own: End, other: End): HubEnd {
-  const reaches = () => own.up && other.up
+function hubEnd(fake: FakeSignaling): HubEnd {
   return {
-    signaling: {
-      send(message) {
-        if (!own.up) return false
-        if (message.kind !== 'signal') return true
-        const { attempt } = message
-        own.signals.push({ attempt, data: message.data })
-        const data: unknown = JSON.parse(JSON.stringify(message.data))
-        queueMicrotask(() => {
-          if (!reaches()) return
-          for (const connector of other.connectors) connector.accept(pair, attempt, data)
-        })
-        return true
-      },
-      onState: (handler) => void own.stateHandlers.push(handler),
-      relay: {
-        send(_pair, message) {
-          if (!own.up) return false
-          own.relayedBytes += message.length
-          const bytes = message.slice()
-          queueMicrotask(() => {
-            if (!reaches()) return
-            for (const handler of other.relayHandlers) handler(pair, bytes)
-          })
-          return true
-        },
-        onMessage: (handler) => void own.relayHandlers.push(handler),
-      },
+    signaling: fake,
+    attach(connector) {
+      fake.onMessage((message) => {
+        if (message.kind === 'signal') {
+          connector.accept(message.pair, message.attempt, message.data)
+        }
+      })
     },
-    attach: (connector) => void own.connectors.push(connector),
-    setState(state) {
-      own.up = state.kind === 'open'
-      for (const handler of own.stateHandlers) handler(state)
-    },
+    setState: fake.setState,
+    deliver: fake.deliver,
     get relayedBytes() {
-      return own.relayedBytes
+      return fake.relayed.reduce((sum, bytes) => sum + bytes.length, 0)
     },
-    signals: own.signals,
+    get signals() {
+      return fake.sent.filter((message) => message.kind === 'signal')
+    },
   }
 }
 

@@ -2,10 +2,11 @@ import { createServer } from 'node:http'
 import { Server, type Socket } from 'socket.io'
 import type { ErrorCode } from '../../sdk/core/errors.ts'
 import type { PairId, PeerId } from '../../sdk/core/ids.ts'
+import type { ClientMessage } from '../../sdk/protocol/client-to-server.ts'
 import { parseClientMessage } from '../../sdk/protocol/parse.ts'
 import type { ServerMessage } from '../../sdk/protocol/server-to-client.ts'
-import { PROTOCOL } from '../../sdk/protocol/version.ts'
-import type { SignalingHost } from '../contracts/signaling.contract.ts'
+import { FEATURES, PROTOCOL } from '../../sdk/protocol/version.ts'
+import type { SignalingHost } from '../contracts/signaling-host.contract.ts'
 
 /** A host small enough to be read at a glance, with a test's hands on it. */
 export type StandInHost = SignalingHost & {
@@ -13,10 +14,14 @@ export type StandInHost = SignalingHost & {
   emit(peer: string, event: 'message' | 'relay', ...args: unknown[]): void
   /** Disconnects a peer in the way that socket.io doesn't retry by itself; with a code, after a refusal. */
   kick(peer: string, code?: ErrorCode): void
-  /** Answers hellos, or leaves them unanswered. */
+  /** Answers hellos, or leaves them unanswered; whose hello waits can still be sent something. */
   mute(muted: boolean): void
+  /** Answers hellos from now on, also the one of `peer` that waits. */
+  welcome(peer: PeerId): void
   readonly hellos: { readonly peer: string; readonly token: string }[]
-  readonly received: unknown[]
+  /** All messages, hellos included. */
+  readonly received: ClientMessage[]
+  readonly relayed: Uint8Array[]
 }
 
 export async function createStandInHost(): Promise<StandInHost> {
@@ -25,7 +30,8 @@ export async function createStandInHost(): Promise<StandInHost> {
   const sockets = new Map<string, Socket>()
   const pairs = new Map<string, [string, string]>()
   const hellos: { peer: string; token: string }[] = []
-  const received: unknown[] = []
+  const received: ClientMessage[] = []
+  const relayed: Uint8Array[] = []
   let muted = false
 
   server.on('connection', (socket) => {
@@ -38,6 +44,8 @@ export async function createStandInHost(): Promise<StandInHost> {
       received.push(message)
       if (message.kind === 'hello') {
         hellos.push({ peer: message.peer, token: message.token })
+        own = message.peer
+        sockets.set(own, socket)
         if (muted) return
         const refusal = refusalOf(message.protocol, message.secret)
         if (refusal !== null) {
@@ -45,8 +53,6 @@ export async function createStandInHost(): Promise<StandInHost> {
           socket.disconnect()
           return
         }
-        own = message.peer
-        sockets.set(own, socket)
         say(welcome(message.peer, message.name))
       } else if (message.kind === 'signal') {
         sockets.get(otherEnd(message.pair, own) ?? '')?.emit('message', message)
@@ -54,6 +60,7 @@ export async function createStandInHost(): Promise<StandInHost> {
     })
     socket.on('relay', (pair: unknown, bytes: unknown) => {
       if (typeof pair === 'string' && Buffer.isBuffer(bytes)) {
+        relayed.push(bytes)
         sockets.get(otherEnd(pair, own) ?? '')?.emit('relay', pair, bytes)
       }
     })
@@ -74,6 +81,7 @@ export async function createStandInHost(): Promise<StandInHost> {
     secret: SECRET,
     hellos,
     received,
+    relayed,
     dropConnections() {
       for (const socket of sockets.values()) socket.conn.close()
     },
@@ -96,12 +104,16 @@ export async function createStandInHost(): Promise<StandInHost> {
     kick(peer, code) {
       const socket = sockets.get(peer)
       if (code !== undefined) {
-        socket?.emit('message', { kind: 'refused', error: { code, message: 'kicked' } })
+        socket?.emit('message', { kind: 'refused', error: { code, message: 'no' } })
       }
       socket?.disconnect(true)
     },
     mute(next) {
       muted = next
+    },
+    welcome(peer) {
+      if (muted) sockets.get(peer)?.emit('message', welcome(peer, peer))
+      muted = false
     },
     close: () => server.close(),
   }
@@ -118,7 +130,7 @@ function welcome(peer: PeerId, name: string): ServerMessage {
   return {
     kind: 'welcome',
     protocol: PROTOCOL,
-    features: [],
+    features: [...FEATURES],
     peer,
     name,
     // A name that a test chooses is an id without a parser.

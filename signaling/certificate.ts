@@ -7,7 +7,7 @@ import { CrowdError } from '../sdk/core/errors.ts'
 import type { Config } from './config.ts'
 import { readText, writePrivate } from './private-file.ts'
 
-export type Certificate = { readonly cert: string; readonly key: string }
+type Certificate = { readonly cert: string; readonly key: string }
 
 const DAY_MS = 86_400_000
 /** Browsers refuse certificates that are valid for longer than about 13 months. */

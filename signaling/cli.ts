@@ -9,7 +9,7 @@ export type CliActions = {
   readonly commands?: readonly ((program: Command) => void)[]
 }
 
-export type CliInput = {
+type CliInput = {
   readonly version: string
   readonly environment: Readonly<Record<string, string | undefined>>
   /** Where help and errors of the command line go; default: the process's own. */
@@ -109,7 +109,6 @@ const HOST_FLAGS: readonly (readonly [flags: string, text: string, variable: str
     'STUN or TURN servers: turn:name:password@host:port, or the JSON list that WebRTC takes',
     'ICE',
   ],
-  ['--trust-proxy', 'believe X-Forwarded headers: only behind a proxy or a tunnel', 'TRUST_PROXY'],
 ]
 
 function addHostFlags(command: Command): void {

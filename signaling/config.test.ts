@@ -16,7 +16,6 @@ describe('parseConfig', () => {
       open: false,
       stages: 'auto',
       iceServers: [],
-      trustProxy: false,
     })
   })
 
@@ -89,14 +88,13 @@ describe('the command line', () => {
 
   test('flags reach the config, with and without the word start', async () => {
     for (const args of [[], ['start']]) {
-      const flags = ['--port', '0', '--public', '--data', '/d', '--stages', '3', '--trust-proxy']
+      const flags = ['--port', '0', '--public', '--data', '/d', '--stages', '3']
       const { config } = await run([...args, ...flags])
       expect(config).toMatchObject({
         port: 0,
         public: true,
         dataDir: resolve('/d'),
         stages: 3,
-        trustProxy: true,
       })
     }
     expect((await run([], { CROWDINFER_PORT: '81' })).config?.port).toBe(81)
@@ -107,8 +105,7 @@ describe('the command line', () => {
     expect(config).toBeUndefined()
     for (const flag of ['model', 'port', 'host', 'https', 'cert', 'key', 'public', 'data', 'open'])
       expect(text).toContain(`--${flag}`)
-    for (const flag of ['--stages', '--ice', '--trust-proxy', 'CROWDINFER_PORT'])
-      expect(text).toContain(flag)
+    for (const flag of ['--stages', '--ice', 'CROWDINFER_PORT']) expect(text).toContain(flag)
     expect((await run(['--version'])).text.trim()).toBe('1.2.3')
   })
 

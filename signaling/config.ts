@@ -1,7 +1,6 @@
-import { homedir } from 'node:os'
-import { join, resolve } from 'node:path'
 import * as v from 'valibot'
 import { CrowdError } from '../sdk/core/errors.ts'
+import { dataDirectory } from '../sdk/import/data-directory.node.ts'
 import type { IceServers } from './messages.ts'
 
 /** What the host was told to do; made once, from flags and environment. */
@@ -22,8 +21,6 @@ export type Config = {
   readonly open: boolean
   readonly stages: number | 'auto'
   readonly iceServers: IceServers
-  /** X-Forwarded headers are believed: only behind a proxy or a tunnel. */
-  readonly trustProxy: boolean
 }
 
 export const DEFAULT_MODEL = 'crowdtalk-2.6m'
@@ -42,7 +39,6 @@ export type Flags = {
   readonly open?: boolean
   readonly stages?: string
   readonly ice?: string
-  readonly trustProxy?: boolean
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -68,11 +64,10 @@ export function parseConfig(flags: Flags, environment: Environment = {}): Config
       key: value(flags.key, 'KEY'),
     }),
     public: isOn(flags.public, 'PUBLIC'),
-    dataDir: resolve(value(flags.data, 'DATA') ?? join(homedir(), '.crowdinfer')),
+    dataDir: dataDirectory(flags.data, environment),
     open: isOn(flags.open, 'OPEN'),
     stages: parseStages(value(flags.stages, 'STAGES')),
     iceServers: parseIce(value(flags.ice, 'ICE')),
-    trustProxy: isOn(flags.trustProxy, 'TRUST_PROXY'),
   }
 }
 

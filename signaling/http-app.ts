@@ -6,11 +6,10 @@ import type { SwarmSnapshot } from '../sdk/protocol/swarm-snapshot.ts'
 import { PROTOCOL } from '../sdk/protocol/version.ts'
 import type { HostedModel } from './hosted-model.ts'
 
-export type HttpAppDeps = {
+type HttpAppDeps = {
   readonly model: HostedModel
   /** The built pages; must exist. */
   readonly siteDir: string
-  readonly trustProxy: boolean
   /** What `/api/swarm` shows to a request. */
   swarm(authorization: string | undefined): SwarmSnapshot
 }
@@ -45,7 +44,6 @@ const CONTENT_POLICY = [
 export function createHttpApp(deps: HttpAppDeps): Express {
   const app = express()
   app.disable('x-powered-by')
-  app.set('trust proxy', deps.trustProxy)
   app.use(commonHeaders)
   app.get('/healthz', (_request, response) => {
     const { complete } = deps.swarm(undefined)

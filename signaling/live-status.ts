@@ -1,12 +1,12 @@
 /** A line that is rewritten in place on a terminal, and printed anew elsewhere. */
-export type LiveStatus = {
+type LiveStatus = {
   /** Shows the line if it differs from the last one. */
   show(line: string): void
   /** Leaves the cursor on a line of its own. */
   close(): void
 }
 
-export type StatusOutput = {
+type StatusOutput = {
   write(text: string): unknown
   readonly isTTY?: boolean
   readonly columns?: number

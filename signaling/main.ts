@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { toCrowdError } from '../sdk/core/errors.ts'
+import { packageRoot } from '../sdk/import/package-root.node.ts'
 import { runCli } from './cli.ts'
-import { packageRoot } from './package-root.ts'
 import { addRunCommand } from './run-cli.ts'
 import { startCommand } from './start-command.ts'
 

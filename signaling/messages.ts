@@ -5,7 +5,7 @@ import type { PairState, RequestState, SwarmState } from '../sdk/core/swarm/stat
 import { isActive, nextPair, otherEnd } from '../sdk/core/swarm/views.ts'
 import type { ServerMessage, ServerMessageOf } from '../sdk/protocol/server-to-client.ts'
 
-export type Outgoing = { readonly to: PeerId; readonly message: ServerMessage }
+type Outgoing = { readonly to: PeerId; readonly message: ServerMessage }
 export type IceServers = ServerMessageOf<'pair-open'>['iceServers']
 
 /** The most stop tokens that a session carries. */
@@ -47,6 +47,7 @@ export function messagesFor(
     case 'asked':
     case 'stage-ready':
     case 'timings-reported':
+    case 'step-reported':
     case 'struck':
     case 'pledge-expired':
     case 'planned':

@@ -2,7 +2,7 @@ import type { PairId } from '../sdk/core/ids.ts'
 import { RELAY_BYTES_PER_SECOND, RELAY_QUEUE_BYTES } from '../sdk/core/limits.ts'
 import { createTokenBucket } from './token-bucket.ts'
 
-export type RelayQueueDeps = {
+type RelayQueueDeps = {
   forward(pair: PairId, bytes: Uint8Array): void
   /** The peer sends more than its credits can explain. */
   onOverflow(): void
@@ -11,7 +11,7 @@ export type RelayQueueDeps = {
   later(ms: number, task: () => void): () => void
 }
 
-export type RelayQueue = {
+type RelayQueue = {
   push(pair: PairId, bytes: Uint8Array): void
   close(): void
 }

@@ -1,4 +1,5 @@
 import { InvalidArgumentError, type Command } from 'commander'
+import { dataDirectory } from '../sdk/import/data-directory.node.ts'
 
 type RunFlags = {
   readonly stages: number
@@ -29,8 +30,7 @@ export function addRunCommand(program: Command): void {
     .option('--data <dir>', 'where models are kept')
     .action(async (model: string, prompt: string, flags: RunFlags) => {
       const { runPrompt } = await import('./run-command.ts')
-      const { defaultDataDirectory } = await import('../sdk/index.node.ts')
-      const data = flags.data ?? defaultDataDirectory()
+      const data = dataDirectory(flags.data)
       const result = await runPrompt(model, prompt, { ...flags, data }, (text) => {
         if (!flags.json) process.stdout.write(text)
       })

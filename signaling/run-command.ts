@@ -23,7 +23,7 @@ export type RunOptions = {
 }
 
 /** What `--json` prints. */
-export type RunResult = {
+type RunResult = {
   readonly model: string
   readonly provider: string
   readonly stages: number

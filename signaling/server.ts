@@ -93,7 +93,6 @@ export function createHost(config: Config, deps: HostDeps): Host {
     const app = createHttpApp({
       model,
       siteDir: deps.siteDir,
-      trustProxy: config.trustProxy,
       swarm: (authorization) => visibleSwarm(service.snapshot(), admission, authorization),
     })
     const server = certificate ? createHttpsServer(certificate, app) : createHttpServer(app)

@@ -1,4 +1,4 @@
-import { CrowdError, fromWire } from '../sdk/core/errors.ts'
+import { CrowdError, fromWire, type ErrorCode } from '../sdk/core/errors.ts'
 import type { PeerId, SessionId } from '../sdk/core/ids.ts'
 import { REQUESTS_PER_ASKER, REQUESTS_QUEUED_MAX } from '../sdk/core/limits.ts'
 import { requestKey } from '../sdk/core/swarm/apply-requests.ts'
@@ -76,10 +76,11 @@ type StageMessage =
   | ClientMessageOf<'session-token'>
   | ClientMessageOf<'session-end'>
   | ClientMessageOf<'session-timings'>
+  | ClientMessageOf<'session-step'>
   | ClientMessageOf<'session-failed'>
 
-/** Failures that are the reporting device's own fault. */
-const OWN_FAULTS: ReadonlySet<string> = new Set([
+/** Failures that are the reporting device's own fault, whenever they come. */
+const OWN_FAULTS: ReadonlySet<ErrorCode> = new Set([
   'stage-failed',
   'out-of-memory',
   'non-finite',
@@ -105,6 +106,10 @@ export function stageEvents(
       return failureEvents(request, sender, message)
     case 'session-timings':
       return [{ kind: 'timings-reported', key: request.key, timings: message.timings }]
+    case 'session-step':
+      return [
+        { kind: 'step-reported', key: request.key, stage: index, computeMs: message.computeMs },
+      ]
     case 'session-token':
       return tokenEvents(request, sender, isLast ? message : null)
     case 'session-end':
@@ -157,6 +162,11 @@ function tokenEvents(
   return [{ kind: 'token-chosen', key: request.key, position, sampled }]
 }
 
+/** While the answer runs only a step times out; before, only the wait for a link, which has two ends. */
+function isOwnFault(request: RequestState, code: ErrorCode): boolean {
+  return OWN_FAULTS.has(code) || (code === 'timeout' && request.phase === 'running')
+}
+
 function failureEvents(
   request: RequestState,
   sender: PeerId,
@@ -166,6 +176,6 @@ function failureEvents(
   const code = given.code === 'link-closed' ? 'stage-lost' : given.code
   const error = { code, message: given.message }
   const ended: SwarmEvent = { kind: 'request-ended', key: request.key, reason: 'error', error }
-  if (!OWN_FAULTS.has(given.code)) return [ended]
+  if (!isOwnFault(request, given.code)) return [ended]
   return [{ kind: 'struck', peer: sender, reason: given.message }, ended]
 }

@@ -27,7 +27,7 @@ import { createRelayQueue } from './relay-queue.ts'
 import type { SwarmService } from './swarm-service.ts'
 import { createTokenBucket } from './token-bucket.ts'
 
-export type SocketGatewayDeps = {
+type SocketGatewayDeps = {
   readonly server: HttpServer | HttpsServer
   readonly admission: Admission
   readonly service: Pick<SwarmService, 'join'>
@@ -185,7 +185,7 @@ function createRates(): (input: unknown) => boolean {
 
 function isToken(input: unknown): boolean {
   if (typeof input !== 'object' || input === null || !('kind' in input)) return false
-  return input.kind === 'session-token' || input.kind === 'session-timings'
+  return ['session-token', 'session-timings', 'session-step'].includes(String(input.kind))
 }
 
 function isChunk(bytes: unknown): bytes is Uint8Array {

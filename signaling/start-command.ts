@@ -1,12 +1,12 @@
 import { join } from 'node:path'
 import { toString as qrText } from 'qrcode'
+import { packageRoot } from '../sdk/import/package-root.node.ts'
 import { builtinModels } from '../sdk/import/resolve-model.node.ts'
+import { builtinDirectory, storeModel } from '../sdk/import/stored-model.node.ts'
 import type { Config } from './config.ts'
 import { createGuard } from './guard.ts'
 import { createLiveStatus } from './live-status.ts'
-import { prepareModel } from './model-store.ts'
 import { openBrowser } from './open-browser.ts'
-import { packageRoot } from './package-root.ts'
 import { createHost, type Host, type HostDeps, type StartedHost } from './server.ts'
 import { bannerLines, statusLine } from './status-lines.ts'
 
@@ -16,14 +16,16 @@ const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
 /** The parts of the host that a command needs, for the package as it lies on disk. */
 export function hostDeps(progress: (line: string) => void): HostDeps {
-  const root = packageRoot()
-  const builtinDir = join(root, 'public', 'models')
   return {
-    siteDir: join(root, 'dist', 'site'),
-    prepareModel: (config) =>
-      prepareModel({ model: config.model, builtinDir, dataDir: config.dataDir, progress }),
+    siteDir: join(packageRoot(), 'dist', 'site'),
+    async prepareModel({ model, dataDir }) {
+      const { manifest, storeDir } = await storeModel(model, dataDir, (found) =>
+        progress(`preparing the model ${found.name} (once, then it is kept in ${found.storeDir})`),
+      )
+      return { manifest, directory: storeDir }
+    },
     log: logFault,
-    isBuiltin: async (config) => (await builtinModels(builtinDir)).includes(config.model),
+    isBuiltin: async (config) => (await builtinModels(builtinDirectory())).includes(config.model),
   }
 }
 

@@ -4,7 +4,7 @@ import type { StartedHost } from './server.ts'
 
 /** Texts for the terminal. Pure: printing is the command's. */
 
-export type BannerInput = {
+type BannerInput = {
   readonly started: Pick<StartedHost, 'urls' | 'secret'>
   readonly modelId: string
   /** QR code of the first LAN join URL, or '' without one. */

@@ -55,6 +55,22 @@ describe('assignments and links', () => {
     expect(swarm.service.snapshot().complete).toBe(true)
   })
 
+  test('PA8 one end alone does not open a pair, whatever it says and how often', () => {
+    const swarm = fakeSwarm(model, 2)
+    const [a, b] = [swarm.worker('a'), swarm.worker('b', 1e9, ['pair-open'])]
+    const { pair, attempt } = b.last('pair-open')
+    const report = { kind: 'link-state', pair, attempt, state: 'open', path: 'direct' } as const
+    const shown = () => {
+      const { complete, links } = swarm.service.snapshot()
+      return [complete, links.map((link) => link.state)]
+    }
+    a.say({ ...report, rttMs: 2 })
+    swarm.join('stranger').say({ ...report, rttMs: 2 })
+    expect(shown()).toEqual([false, ['opening']])
+    b.say({ ...report, rttMs: 2 })
+    expect(shown()).toEqual([true, ['open']])
+  })
+
   test('PA2 a host that started anew names no pair as an earlier one did', () => {
     const pairs = ['first', 'second'].map((pairPrefix) => {
       const swarm = fakeSwarm(model, 2, { pairPrefix })

@@ -132,6 +132,7 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
       case 'session-token':
       case 'session-end':
       case 'session-timings':
+      case 'session-step':
       case 'session-failed':
         dispatch(...stageEvents(state, peer, message))
         return
@@ -174,18 +175,6 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
     return true
   }
 
-  function welcome(entry: PeerEntry): ServerMessage {
-    return {
-      kind: 'welcome',
-      protocol: PROTOCOL,
-      features: [...FEATURES],
-      peer: entry.peer,
-      name: entry.name,
-      model: deps.model.id,
-      manifestPath: deps.manifestPath,
-    }
-  }
-
   return {
     join(entry, connection) {
       if (closed) throw new CrowdError('signaling-closed', 'the host is stopping')
@@ -201,7 +190,7 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
       }
       const seat: Seat = { entry, connection }
       seats.set(entry.peer, seat)
-      connection.send(welcome(entry))
+      connection.send(welcome(entry, deps))
       connection.send({ kind: 'swarm', swarm: snapshot() })
       dispatch({ kind: 'peer-joined', ...entry })
       return {
@@ -238,6 +227,18 @@ function isFull(seats: ReadonlyMap<PeerId, Seat>, entry: PeerEntry): boolean {
   return same >= PEERS_MAX
 }
 
+function welcome(entry: PeerEntry, { model, manifestPath }: SwarmServiceDeps): ServerMessage {
+  return {
+    kind: 'welcome',
+    protocol: PROTOCOL,
+    features: [...FEATURES],
+    peer: entry.peer,
+    name: entry.name,
+    model: model.id,
+    manifestPath,
+  }
+}
+
 const WORKER_KINDS: ReadonlySet<ClientMessage['kind']> = new Set([
   'pledge',
   'stage-state',
@@ -248,6 +249,7 @@ const WORKER_KINDS: ReadonlySet<ClientMessage['kind']> = new Set([
   'session-token',
   'session-end',
   'session-timings',
+  'session-step',
   'session-failed',
   'leave',
 ])

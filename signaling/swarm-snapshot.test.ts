@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
-import { at, fakeRing } from '../test/support/fake-swarm.ts'
-import { modelOf } from '../test/support/host-fixtures.ts'
+import type { Manifest } from '../sdk/core/model/manifest.ts'
+import { at, fakeRing, fakeSwarm } from '../test/support/fake-swarm.ts'
+import { hashOf, modelOf } from '../test/support/host-fixtures.ts'
 import { withoutNames } from './swarm-snapshot.ts'
 
 test('whoever does not know the secret sees no name, note, error or address', () => {
@@ -20,4 +21,17 @@ test('whoever does not know the secret sees no name, note, error or address', ()
     ['device 2', ''],
     ['device 3', ''],
   ])
+})
+
+test('the model’s bytes are those of its distinct pieces: a tied table counts once, graphs count too', () => {
+  const plain = modelOf()
+  const bytesOf = (model: Manifest) => fakeSwarm(model, 1).service.snapshot().model.bytes
+  expect(bytesOf(plain)).toBe(62_000)
+  const [embedding] = plain.blocks
+  const graph = { sha256: hashOf(99), bytes: 500 }
+  const blocks = plain.blocks.map((block) => {
+    if (block.kind === 'layer') return { ...block, graph }
+    return block.kind === 'head' ? { ...block, data: embedding?.data ?? [] } : block
+  })
+  expect(bytesOf({ ...plain, blocks })).toBe(61_500)
 })

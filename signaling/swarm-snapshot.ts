@@ -1,3 +1,4 @@
+import { blockPieces, type Block } from '../sdk/core/model/manifest.ts'
 import { swarmAdvice } from '../sdk/core/swarm/advice.ts'
 import type { PeerState, RequestState, SwarmState } from '../sdk/core/swarm/state.ts'
 import { isComplete, missingRanges } from '../sdk/core/swarm/views.ts'
@@ -18,7 +19,7 @@ export function swarmSnapshotOf(state: SwarmState, origins: readonly string[]): 
       id: model.id,
       layerCount: model.layerCount,
       blockCount: model.blocks.length,
-      bytes: model.blocks.reduce((sum, block) => sum + block.dataBytes, 0),
+      bytes: distinctBytes(model.blocks),
       contextLength: model.contextLength,
     },
     origins: [...origins],
@@ -39,6 +40,12 @@ export function swarmSnapshotOf(state: SwarmState, origins: readonly string[]): 
     relayedBytes: state.relayedBytes,
     laps: state.laps,
   }
+}
+
+/** What one device that holds everything downloads: a tied table counts once. */
+function distinctBytes(blocks: readonly Block[]): number {
+  const pieces = blocks.flatMap(blockPieces).map((piece) => [piece.sha256, piece.bytes] as const)
+  return [...new Map(pieces).values()].reduce((sum, bytes) => sum + bytes, 0)
 }
 
 function peerView(peer: PeerState): PeerView {
@@ -89,6 +96,10 @@ function requestView(request: RequestState): RequestView {
     id: request.key.slice(-80),
     state: request.phase,
     stages: request.stages.map((stage) => stage.peer),
+    hops: request.wireMs.map((wireMs, stage) => ({
+      computeMs: request.stageMs[stage] ?? null,
+      wireMs,
+    })),
     promptTokens: request.promptLength,
     tokens: request.tokens,
     firstTokenMs: request.firstTokenMs,

@@ -1,5 +1,5 @@
 /** Averages a rate and allows bursts: holds up to `burst`, refilled with `perSecond`. */
-export type TokenBucket = {
+type TokenBucket = {
   /** Takes `amount`; false, and takes nothing, when there isn't that much. */
   take(amount: number): boolean
   /** Ms until `amount` would be there; Infinity when it never will. */

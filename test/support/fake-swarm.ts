@@ -29,8 +29,8 @@ export type FakeSwarm = {
   /** Lets time pass in small steps, ticking as the host does. */
   pass(ms: number): void
   join(name: string, role?: 'worker' | 'asker' | 'watcher'): FakePeer
-  /** A worker that pledged and does whatever it is told at once, links included. */
-  worker(name: string, memoryBytes?: number): FakePeer
+  /** A worker that pledged and does whatever it is told at once, links included, but for the `ignored` kinds. */
+  worker(name: string, memoryBytes?: number, ignored?: readonly ServerMessage['kind'][]): FakePeer
   ask(asker: FakePeer, request: string, over?: Partial<ClientMessageOf<'ask'>>): void
 }
 
@@ -117,8 +117,10 @@ export function fakeSwarm(
       }
     },
     join: (name, role) => join(name, role),
-    worker(name, memoryBytes = 1e9) {
-      const peer = join(name, 'worker', obey)
+    worker(name, memoryBytes = 1e9, ignored = []) {
+      const peer = join(name, 'worker', (self, message) => {
+        if (!ignored.includes(message.kind)) obey(self, message)
+      })
       peer.say(pledgeOf(memoryBytes))
       settle()
       return peer

@@ -18,7 +18,7 @@ export function hashOf(number: number): PieceHash {
   return number.toString(16).padStart(64, '0') as PieceHash
 }
 
-export type ModelShape = {
+type ModelShape = {
   readonly layers?: number
   readonly layerBytes?: number
   readonly embeddingBytes?: number

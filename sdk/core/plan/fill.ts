@@ -4,7 +4,7 @@ import { layerCap, longestFrom, type PlanContext } from './fit.ts'
 
 export type Placement = { readonly device: PlanDevice; readonly range: BlockRange }
 
-export type Filled = {
+type Filled = {
   readonly placements: readonly Placement[]
   readonly gaps: readonly BlockRange[]
   readonly left: readonly PlanDevice[]

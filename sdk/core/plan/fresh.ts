@@ -2,7 +2,7 @@ import type { BlockRange } from '../model/block-range.ts'
 import { layersIn, msPerLayer, type PlanDevice } from './device.ts'
 import { layerCap, longestFrom, type PlanContext } from './fit.ts'
 
-export type FreshStage = { readonly device: PlanDevice; readonly range: BlockRange }
+type FreshStage = { readonly device: PlanDevice; readonly range: BlockRange }
 
 /** Up to this many devices every order is tried before a swarm is called too small. */
 const PERMUTED_DEVICES = 6

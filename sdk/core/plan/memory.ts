@@ -4,7 +4,7 @@ import type { Provider } from '../model/provider.ts'
 import type { PlanModel } from './device.ts'
 
 /** Sessions whose full caches must fit beside the weights; caches grow in steps, so more fit in practice. */
-export const PLANNED_SESSIONS = 2
+const PLANNED_SESSIONS = 2
 
 /** Bytes that ranges of one model take on a device, by provider. */
 export type StageSizes = {

@@ -4,7 +4,7 @@ import { fits, type PlanContext } from './fit.ts'
 import type { Placement } from './fill.ts'
 
 /** A stage of the chain and who holds exactly its range. */
-export type Span = { readonly range: BlockRange; readonly holders: readonly PlanDevice[] }
+type Span = { readonly range: BlockRange; readonly holders: readonly PlanDevice[] }
 
 /**
  * Gives devices that no gap needs to the weakest span that they can hold: fewest visible holders, then the

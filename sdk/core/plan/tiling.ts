@@ -1,13 +1,13 @@
 import type { BlockRange } from '../model/block-range.ts'
 
 /** A range that can be part of a chain; `cost` below 1 000 only ranks chains that cover the same blocks. */
-export type Tile<Owner> = {
+type Tile<Owner> = {
   readonly owner: Owner
   readonly range: BlockRange
   readonly cost: number
 }
 
-export type Tiling<Owner> = {
+type Tiling<Owner> = {
   readonly tiles: readonly Tile<Owner>[]
   /** Runs of blocks that no tile covers. */
   readonly gaps: readonly BlockRange[]
@@ -60,7 +60,7 @@ function walkBack<Owner>(blockCount: number, last: readonly (Tile<Owner> | null)
 }
 
 /** Ascending block numbers as ranges. */
-export function runs(blocks: readonly number[]): BlockRange[] {
+function runs(blocks: readonly number[]): BlockRange[] {
   const result: { start: number; end: number }[] = []
   for (const block of blocks) {
     const open = result.at(-1)

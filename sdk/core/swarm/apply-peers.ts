@@ -6,11 +6,11 @@ import type { Assignment, PairState, PeerState, RouteEntry, SwarmState } from '.
 type EventOf<Kind extends SwarmEvent['kind']> = Extract<SwarmEvent, { kind: Kind }>
 
 /** Sessions lost through one device before it is set aside. */
-export const STRIKES_MAX = 3
+const STRIKES_MAX = 3
 /** Answers that end well, one after the other, until a device's strikes are forgotten: rare faults don't add up. */
 const FORGIVEN_AFTER = 5
 
-export function withPeer(
+function withPeer(
   state: SwarmState,
   peer: PeerId,
   change: (peer: PeerState) => PeerState,
@@ -22,7 +22,7 @@ export function withPeer(
   return { ...state, peers: new Map(state.peers).set(peer, next) }
 }
 
-export function replanned(state: SwarmState): SwarmState {
+function replanned(state: SwarmState): SwarmState {
   return { ...state, topology: state.topology + 1, links: state.links + 1 }
 }
 
@@ -46,6 +46,7 @@ export function peerJoined(
     stepMs: null,
     steps: 0,
     tokens: 0,
+    computedAt: null,
     memoryLimit: null,
     setAside: null,
     strikes: 0,
@@ -167,13 +168,19 @@ function failed(state: SwarmState, peer: PeerState, event: EventOf<'stage-report
 /** A new speed matters to the router only where it differs clearly from the last one. */
 const SPEED_CHANGE = 0.3
 
-export function statsReported(state: SwarmState, event: EventOf<'stats-reported'>): SwarmState {
+export function statsReported(
+  state: SwarmState,
+  event: EventOf<'stats-reported'>,
+  now: number,
+): SwarmState {
   const peer = state.peers.get(event.peer)
   if (peer?.assignment?.number !== event.assignment) return state
   const { steps, tokens } = event
   // Nothing measured, or less than its clock can tell: no reason to believe that it takes no time.
   const stepMs = event.stepMs === null || event.stepMs === 0 ? peer.stepMs : event.stepMs
-  const next = withPeer(state, event.peer, (before) => ({ ...before, stepMs, steps, tokens }))
+  const computedAt = steps === peer.steps ? peer.computedAt : now
+  const told = { stepMs, steps, tokens, computedAt }
+  const next = withPeer(state, event.peer, (before) => ({ ...before, ...told }))
   const before = peer.stepMs ?? 0
   const rerouted = Math.abs((stepMs ?? 0) - before) > before * SPEED_CHANGE
   return rerouted ? { ...next, links: next.links + 1 } : next

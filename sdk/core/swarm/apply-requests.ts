@@ -2,7 +2,7 @@ import { answered } from './apply-peers.ts'
 import type { SwarmEvent } from './events.ts'
 import type { FinishReason } from '../session/request.ts'
 import type { RequestPhase, RequestState, SwarmState } from './state.ts'
-import { isOver } from './views.ts'
+import { isOver, pairBetween } from './views.ts'
 
 type EventOf<Kind extends SwarmEvent['kind']> = Extract<SwarmEvent, { kind: Kind }>
 
@@ -45,6 +45,8 @@ export function asked(state: SwarmState, event: EventOf<'asked'>, now: number): 
     firstTokenMs: null,
     progressAt: now,
     timings: null,
+    stageMs: [],
+    wireMs: [],
     reason: null,
     error: null,
   }
@@ -62,6 +64,8 @@ export function sessionOpened(
     session: event.session,
     epoch: request.epoch + 1,
     stages: event.stages,
+    stageMs: event.stages.map(() => null),
+    wireMs: [],
     ready: [],
     progressAt: now,
   }))
@@ -110,6 +114,26 @@ export function timingsReported(state: SwarmState, event: EventOf<'timings-repor
   return withRequest(state, event.key, (request) => ({
     ...request,
     timings: { ...event.timings, firstTokenMs: request.firstTokenMs ?? 0 },
+    wireMs: wireOf(state, request),
+  }))
+}
+
+/** A lap's frames are about as small as the heartbeats that measure a round trip. */
+function wireOf(state: SwarmState, { stages }: RequestState): (number | null)[] {
+  return stages.map(({ peer }, index) => {
+    const next = stages[(index + 1) % stages.length]
+    if (next === undefined || next.peer === peer) return null
+    const rttMs = pairBetween(state, peer, next.peer)?.rttMs ?? null
+    return rttMs === null ? null : rttMs / 2
+  })
+}
+
+export function stepReported(state: SwarmState, event: EventOf<'step-reported'>): SwarmState {
+  return withRequest(state, event.key, (request) => ({
+    ...request,
+    stageMs: request.stageMs.map((known, stage) =>
+      stage === event.stage ? event.computeMs : known,
+    ),
   }))
 }
 

@@ -17,7 +17,7 @@ const OBSERVED: ReadonlySet<string> = new Set<Observation['kind']>([
   'stage-ready',
   'token-chosen',
   'timings-reported',
-  'struck',
+  'step-reported',
 ])
 
 /** The only way to a new state. `now` in ms. Events about what is gone change nothing. */
@@ -42,9 +42,7 @@ function observe(state: SwarmState, event: Observation, now: number): SwarmState
     case 'stage-reported':
       return peers.stageReported(state, event)
     case 'stats-reported':
-      return peers.statsReported(state, event)
-    case 'struck':
-      return peers.struck(state, event)
+      return peers.statsReported(state, event, now)
     case 'link-reported':
       return pairs.linkReported(state, event, now)
     case 'relayed':
@@ -57,11 +55,15 @@ function observe(state: SwarmState, event: Observation, now: number): SwarmState
       return requests.tokenChosen(state, event, now)
     case 'timings-reported':
       return requests.timingsReported(state, event)
+    case 'step-reported':
+      return requests.stepReported(state, event)
   }
 }
 
 function settle(state: SwarmState, event: Decision, now: number): SwarmState {
   switch (event.kind) {
+    case 'struck':
+      return peers.struck(state, event)
     case 'peer-forgotten':
       return peers.peerGone(state, event.peer)
     case 'pledge-expired':

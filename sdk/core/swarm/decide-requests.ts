@@ -1,12 +1,12 @@
 import type { ErrorCode, WireError } from '../errors.ts'
-import type { SessionId } from '../ids.ts'
-import { SESSION_IDLE_MS, SESSION_OPEN_MS, SESSIONS_AT_ONCE } from '../limits.ts'
+import type { PeerId, SessionId } from '../ids.ts'
+import { SESSION_IDLE_MS, SESSION_OPEN_MS, SESSIONS_AT_ONCE, STAGE_STEP_MS } from '../limits.ts'
 import { describeRange, sameRange } from '../model/block-range.ts'
 import { swarmAdvice } from './advice.ts'
 import { openMissing } from './decide-pairs.ts'
 import type { Decision } from './events.ts'
 import type { RequestState, RouteEntry, SwarmState } from './state.ts'
-import { bestRoute, isActive, isOver, isReady, neighbours } from './views.ts'
+import { bestRoute, isActive, isOver, isReady, neighbours, pairBetween } from './views.ts'
 
 /** Ends requests that can't go on: the asker or a stage is gone, or a time limit passed. */
 export function decideRequests(state: SwarmState, now: number): readonly Decision[] {
@@ -17,32 +17,66 @@ export function decideRequests(state: SwarmState, now: number): readonly Decisio
       decisions.push({ kind: 'request-ended', key: request.key, reason: 'cancelled', error: null })
       continue
     }
-    const error = isActive(request) ? whyBroken(state, request, now) : null
-    if (error) decisions.push({ kind: 'request-ended', key: request.key, reason: 'error', error })
+    const broken = isActive(request) ? whyBroken(state, request, now) : null
+    if (broken) decisions.push(...breakOff(request, broken))
   }
   return decisions
 }
 
-function whyBroken(state: SwarmState, request: RequestState, now: number): WireError | null {
+/** Why an answer can't go on, and the devices that it counts against. */
+type Broken = { readonly error: WireError; readonly faulty: readonly PeerId[] }
+
+function breakOff(request: RequestState, { error, faulty }: Broken): Decision[] {
+  const reason = `answers broke off here again and again: ${error.message}`
+  const strikes = faulty.map((peer): Decision => ({ kind: 'struck', peer, reason }))
+  return [...strikes, { kind: 'request-ended', key: request.key, reason: 'error', error }]
+}
+
+function whyBroken(state: SwarmState, request: RequestState, now: number): Broken | null {
   const lost = request.stages.find((stage) => !stillServes(state, stage))
   if (lost) {
     const layers = describeRange(lost.range, state.model.layerCount)
     const name = nameOf(state, lost)
-    return wireError(
-      'stage-lost',
-      `${name}, which held ${layers}, left in the middle of the answer`,
-    )
+    const message = `${name}, which held ${layers}, left in the middle of the answer`
+    return { error: wireError('stage-lost', message), faulty: [] }
   }
   const silent = now - request.progressAt
-  if (request.phase === 'opening' && silent > SESSION_OPEN_MS) {
-    const late = request.stages.filter((stage) => !request.ready.includes(stage.peer))
-    const names = late.map((stage) => nameOf(state, stage)).join(', ')
-    const seconds = SESSION_OPEN_MS / 1_000
-    return wireError('timeout', `not linked and ready within ${seconds} s: ${names}`)
-  }
-  if (request.phase === 'running' && silent > SESSION_IDLE_MS)
-    return wireError('timeout', `no token for ${SESSION_IDLE_MS / 1_000} s`)
+  if (request.phase === 'opening' && silent > SESSION_OPEN_MS) return late(state, request)
+  if (request.phase === 'running' && silent > SESSION_IDLE_MS) return mute(state, request, now)
   return null
+}
+
+/** Counts against the stages that had all they need: the link to the next one stood, or none was needed. */
+function late(state: SwarmState, request: RequestState): Broken {
+  const { stages, ready } = request
+  const missing = stages.filter((stage) => !ready.includes(stage.peer))
+  const names = missing.map((stage) => nameOf(state, stage)).join(', ')
+  const message = `not linked and ready within ${SESSION_OPEN_MS / 1_000} s: ${names}`
+  const faulty = missing.filter((stage) => !awaitsNext(state, stages, stage))
+  return { error: wireError('timeout', message), faulty: faulty.map((stage) => stage.peer) }
+}
+
+/** The next stage has not said that the link between them is open. */
+function awaitsNext(state: SwarmState, stages: readonly RouteEntry[], stage: RouteEntry): boolean {
+  const next = stages[(stages.indexOf(stage) + 1) % stages.length]
+  if (next === undefined || next === stage) return false
+  return !pairBetween(state, stage.peer, next.peer)?.openEnds.includes(next.peer)
+}
+
+/** Counts against the last stage, or the first one that had no part in a lap; not against one that computes. */
+function mute(state: SwarmState, request: RequestState, now: number): Broken {
+  const error = wireError('timeout', `no token for ${SESSION_IDLE_MS / 1_000} s`)
+  const unheard = request.tokens > 0 ? request.stageMs.indexOf(null) : -1
+  // -1 = all had a part, or there was no lap yet: the last one owes the token.
+  const suspect = request.stages.at(unheard)?.peer
+  const isSilent = suspect !== undefined && !computes(state, suspect, now)
+  return { error, faulty: isSilent ? [suspect] : [] }
+}
+
+/** It told of new steps within the time that one step may take: slow, e.g. with a long prompt, not silent. */
+function computes(state: SwarmState, peer: PeerId, now: number): boolean {
+  const computedAt = state.peers.get(peer)?.computedAt ?? null
+  return computedAt !== null && now - computedAt <= STAGE_STEP_MS
 }
 
 function wireError(code: ErrorCode, message: string): WireError {

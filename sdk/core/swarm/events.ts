@@ -68,11 +68,18 @@ export type Observation =
       }
     }
   | { readonly kind: 'timings-reported'; readonly key: string; readonly timings: RequestTimings }
-  /** A stage computed wrong or broke the rules: counts against the device. */
-  | { readonly kind: 'struck'; readonly peer: PeerId; readonly reason: string }
+  /** Mean compute of the decode steps of one stage of a request, ms. */
+  | {
+      readonly kind: 'step-reported'
+      readonly key: string
+      readonly stage: number
+      readonly computeMs: number
+    }
 
 /** What `decide` settled; the service applies it and tells the peers. */
 export type Decision =
+  /** A stage computed wrong, broke the rules or kept silent: counts against the device. */
+  | { readonly kind: 'struck'; readonly peer: PeerId; readonly reason: string }
   | { readonly kind: 'peer-forgotten'; readonly peer: PeerId }
   /** It came back and did not pledge in time: its former pledge counts no more. */
   | { readonly kind: 'pledge-expired'; readonly peer: PeerId }

@@ -43,11 +43,13 @@ export type PeerState = {
   readonly stepMs: number | null
   readonly steps: number
   readonly tokens: number
+  /** When it last told of steps that were new, ms; null before the first. */
+  readonly computedAt: number | null
   /** Bytes that turned out to be too many here; caps the pledge. */
   readonly memoryLimit: number | null
   /** Why the device is not used any more; null = it is. */
   readonly setAside: string | null
-  /** Sessions that failed through this device's own fault. */
+  /** Sessions that failed through this device's own fault, or that it kept waiting. */
   readonly strikes: number
   /** Answers that ended well since the last strike; counted only while there are strikes. */
   readonly goodAnswers: number
@@ -101,6 +103,10 @@ export type RequestState = {
   /** Last sign of life, ms: the idle sweep goes by it. */
   readonly progressAt: number
   readonly timings: RequestTimings | null
+  /** Mean compute of a decode step by stage, ms; null before a stage reported. */
+  readonly stageMs: readonly (number | null)[]
+  /** Half the round trip of the link behind each stage when the laps were timed last, ms. */
+  readonly wireMs: readonly (number | null)[]
   readonly reason: FinishReason | null
   readonly error: WireError | null
 }

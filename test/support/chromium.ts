@@ -21,15 +21,32 @@ export type TabOptions = {
   pledgeMb?: number
 }
 
+/** What a tab really asked the host for, as the browser saw it. */
+export type PieceTraffic = { requests: number; bytes: number }
+
+/** Counts a page's requests for pieces, over reloads too. */
+function countPieces(page: Page): PieceTraffic {
+  const traffic: PieceTraffic = { requests: 0, bytes: 0 }
+  page.on('request', (request) => {
+    if (request.url().includes('/pieces/')) traffic.requests += 1
+  })
+  page.on('response', (response) => {
+    if (!response.url().includes('/pieces/') || !response.ok()) return
+    traffic.bytes += Number(response.headers()['content-length'] ?? Number.NaN)
+  })
+  return traffic
+}
+
 /** A device of its own: a browser context has its own storage. */
 export async function openWorkerTab(
   browser: Browser,
   options: TabOptions,
-): Promise<{ context: BrowserContext; page: Page }> {
+): Promise<{ context: BrowserContext; page: Page; pieces: PieceTraffic }> {
   const context = await browser.newContext({ ignoreHTTPSErrors: true })
   const page = await context.newPage()
+  const pieces = countPieces(page)
   await page.goto(workerUrl(options))
-  return { context, page }
+  return { context, page, pieces }
 }
 
 /** The join URL of a tab that needs no click. */

@@ -6,7 +6,13 @@ import type { SwarmSnapshot } from '../../sdk/protocol/swarm-snapshot.ts'
 import { parseConfig } from '../../signaling/config.ts'
 import { hostDeps } from '../../signaling/start-command.ts'
 import { createHost, type Host, type StartedHost } from '../../signaling/server.ts'
-import { eventually, launchChromium, openWorkerTab, type TabOptions } from './chromium.ts'
+import {
+  eventually,
+  launchChromium,
+  openWorkerTab,
+  type PieceTraffic,
+  type TabOptions,
+} from './chromium.ts'
 
 export type RingOptions = {
   model?: string
@@ -24,6 +30,7 @@ export type WorkerTab = {
   readonly name: string
   readonly context: BrowserContext
   readonly page: Page
+  readonly pieces: PieceTraffic
 }
 
 /** A real host and real tabs in one headless Chromium, each tab a device of its own. */

@@ -40,7 +40,16 @@ const ring = aSwarm({
       relayedBytes: 2_200_000,
     },
   ],
-  requests: [aRequest({ stages: [p1, p2] }), aRequest({ id: 'r2', state: 'running', lapMs: null })],
+  requests: [
+    aRequest({
+      stages: [p1, p2],
+      hops: [
+        { computeMs: 10, wireMs: 0.5 },
+        { computeMs: 5, wireMs: 1 },
+      ],
+    }),
+    aRequest({ id: 'r2', state: 'running', lapMs: null }),
+  ],
 })
 
 const count = (testid: string): number =>
@@ -54,10 +63,11 @@ describe('the dashboard', () => {
     expect(count('cell-ready')).toBe(8)
     await expect.element(page.getByTestId('link')).toHaveTextContent('relayed by the host')
     await expect.element(page.getByTestId('link')).toHaveTextContent('2.2 MB')
-    await expect.element(page.getByTestId('chain')).toHaveTextContent('step now 5.0 ms')
+    await expect.element(page.getByTestId('chain')).toHaveTextContent('computes 10 ms')
+    await expect.element(page.getByTestId('chain')).toHaveTextContent('relayed by the host, 1.0 ms')
     await expect
       .element(page.getByTestId('lap-bars'))
-      .toHaveTextContent('compute 15 ms (75%), the rest 5.0 ms, 2.5 ms for each of 2 hops')
+      .toHaveTextContent('compute 15 ms (75%), wire 1.5 ms on 2 hops, waiting 3.5 ms')
     expect(count('request')).toBe(2)
     await expect.element(page.getByTestId('peers')).toHaveTextContent('hidden tab')
   })

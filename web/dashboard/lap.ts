@@ -2,6 +2,7 @@ import { describeRange } from '../../sdk/core/model/block-range.ts'
 import type { SwarmSnapshot } from '../../sdk/protocol/swarm-snapshot.ts'
 
 type Link = SwarmSnapshot['links'][number]
+type Request = SwarmSnapshot['requests'][number]
 
 /** Where the time of one lap of a request went. Times in ms; those of a lap are means over the request's laps. */
 export type Lap = {
@@ -9,10 +10,10 @@ export type Lap = {
   readonly lapMs: number
   /** Sum over the stages, as they measured it. */
   readonly computeMs: number
-  /** Not measured: the lap minus the compute, so wire, queues, and framing. */
+  /** Sum over the hops whose link was measured. */
   readonly wireMs: number
-  /** `wireMs` spread evenly over the hops. */
-  readonly hopMs: number
+  /** What is left of the lap: queues, framing, and wire that was not measured. */
+  readonly waitMs: number
   readonly hops: readonly Hop[]
 }
 
@@ -21,10 +22,12 @@ type Hop = {
   readonly peer: string
   readonly name: string
   readonly holds: string
-  /** The device's present smoothed step, for any request; not a part of this lap's compute. */
-  readonly stepMs: number | null
+  /** This stage's part of the lap's compute; null = not told. */
+  readonly computeMs: number | null
+  /** One way to the next stage, half of a heartbeat's round trip when the laps were timed; null = not measured. */
+  readonly wireMs: number | null
   /** null for a chain of one. */
-  readonly link: Pick<Link, 'path' | 'rttMs'> | null
+  readonly link: Pick<Link, 'path'> | null
 }
 
 /** The newest requests that were measured, at most `count`, newest first; the snapshot has the oldest first. */
@@ -32,23 +35,17 @@ export function recentLaps(swarm: SwarmSnapshot, count: number): Lap[] {
   return [...swarm.requests]
     .reverse()
     .flatMap((request) => {
-      const { lapMs, computeMs, hopMs } = request
+      const { lapMs, computeMs } = request
       if (lapMs === null || lapMs <= 0 || computeMs === null) return []
-      return [
-        {
-          request: request.id,
-          lapMs,
-          computeMs,
-          wireMs: Math.max(lapMs - computeMs, 0),
-          hopMs: hopMs ?? 0,
-          hops: hopsOf(swarm, request.stages),
-        },
-      ]
+      const hops = hopsOf(swarm, request)
+      const wireMs = hops.reduce((sum, hop) => sum + (hop.wireMs ?? 0), 0)
+      const waitMs = Math.max(lapMs - computeMs - wireMs, 0)
+      return [{ request: request.id, lapMs, computeMs, wireMs, waitMs, hops }]
     })
     .slice(0, count)
 }
 
-function hopsOf(swarm: SwarmSnapshot, stages: readonly string[]): Hop[] {
+function hopsOf(swarm: SwarmSnapshot, { stages, hops }: Request): Hop[] {
   return stages.map((id, index) => {
     const peer = swarm.peers.find((candidate) => candidate.peer === id)
     const next = stages[(index + 1) % stages.length]
@@ -63,8 +60,9 @@ function hopsOf(swarm: SwarmSnapshot, stages: readonly string[]): Hop[] {
         peer?.range === undefined || peer.range === null
           ? ''
           : describeRange(peer.range, swarm.model.layerCount),
-      stepMs: peer?.stepMs ?? null,
-      link: link === undefined ? null : { path: link.path, rttMs: link.rttMs },
+      computeMs: hops[index]?.computeMs ?? null,
+      wireMs: hops[index]?.wireMs ?? null,
+      link: link === undefined ? null : { path: link.path },
     }
   })
 }

@@ -37,7 +37,7 @@ describe('the layer map', () => {
 })
 
 describe('the time of a lap', () => {
-  test('is split into compute and the rest, hop by hop', () => {
+  test('is split into compute, wire and waiting, hop by hop', () => {
     const swarm = aSwarm({
       peers: [first, second],
       links: [
@@ -51,13 +51,25 @@ describe('the time of a lap', () => {
           relayedBytes: 0,
         },
       ],
-      requests: [aRequest({ stages: [peerId('p1'), peerId('p2')], lapMs: 20, computeMs: 15 })],
+      requests: [
+        aRequest({
+          stages: [peerId('p1'), peerId('p2')],
+          hops: [
+            { computeMs: 9, wireMs: 0.75 },
+            { computeMs: null, wireMs: null },
+          ],
+          lapMs: 20,
+          computeMs: 15,
+        }),
+      ],
     })
     const [lap] = recentLaps(swarm, 5)
-    expect(lap).toMatchObject({ lapMs: 20, computeMs: 15, wireMs: 5, hopMs: 2.5 })
-    expect(lap?.hops.map(({ name, stepMs, link }) => [name, stepMs, link?.path])).toEqual([
-      ['attic', 3.2, 'direct'],
-      ['p2', 5, 'direct'],
+    expect(lap).toMatchObject({ lapMs: 20, computeMs: 15, wireMs: 0.75, waitMs: 4.25 })
+    expect(
+      lap?.hops.map(({ name, computeMs, wireMs, link }) => [name, computeMs, wireMs, link?.path]),
+    ).toEqual([
+      ['attic', 9, 0.75, 'direct'],
+      ['p2', null, null, 'direct'],
     ])
   })
 
@@ -69,7 +81,7 @@ describe('the time of a lap', () => {
     ]
     const laps = recentLaps(aSwarm({ requests }), 5)
     expect(laps.map(({ request }) => request)).toEqual(['new', 'old'])
-    expect(laps[0]?.wireMs).toBe(0)
+    expect(laps[0]?.waitMs).toBe(0)
     expect(recentLaps(aSwarm({ requests }), 1)).toHaveLength(1)
   })
 

@@ -9,6 +9,9 @@ export const PIECE_BYTES = 8 * 1024 * 1024
 /** A manifest is JSON; the largest known model (80 layers, a few pieces each) is well under 1 MB. */
 export const MANIFEST_MAX_BYTES = 4 * 1024 * 1024
 
+/** Layers of a model: with embedding and head 1,000 blocks, and as many stages at most in a route. */
+export const LAYERS_MAX = 998
+
 /** Data-channel message, header included: Chromium, Firefox, node-datachannel and werift all take 64 KiB. */
 export const CHUNK_BYTES = 64 * 1024
 /** Largest frame: 512 prefill tokens of an 8,192-wide f32 hidden state, and some. */

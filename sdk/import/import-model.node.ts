@@ -5,6 +5,7 @@ import type { ModelId } from '../core/ids.ts'
 import { blockData, checkSource } from '../core/model/make-weight.ts'
 import { blockPieces, type Block, type Manifest, type Piece } from '../core/model/manifest.ts'
 import type { WeightDtype } from '../core/model/manifest.ts'
+import { parseManifest } from '../core/model/parse-manifest.ts'
 import { planModel, type BlockPlan } from '../core/model/plan-model.ts'
 import type { TensorSource } from '../core/model/tensor-source.ts'
 import { openModelDirectory, readModelFile, type ModelDirectory } from './model-directory.node.ts'
@@ -52,6 +53,8 @@ export async function importModel(
 
   await mkdir(piecesDirectory(storeDir), { recursive: true })
   const manifest = await importBlocks(model, storeDir, options)
+  // What no device would accept must not be served.
+  parseManifest(manifest)
   await writeAtomically(storeDir, MANIFEST_FILE, JSON.stringify(manifest))
   await writeAtomically(storeDir, SOURCE_FILE, stamp)
   await removeOtherPieces(storeDir, new Set(allPieces(manifest).map((piece) => piece.sha256)))

@@ -1,6 +1,7 @@
 import { CrowdError } from '../core/errors.ts'
 import type { SessionId } from '../core/ids.ts'
 import { PREFILL_CHUNK_TOKENS } from '../core/limits.ts'
+import type { BlockRange } from '../core/model/block-range.ts'
 import { evenRanges } from '../core/model/even-ranges.ts'
 import type { Manifest } from '../core/model/manifest.ts'
 import { prefillChunks } from '../core/model/prefill-chunks.ts'
@@ -52,16 +53,13 @@ export async function openLocalChain(deps: LocalChainDeps): Promise<LocalChain> 
   const { manifest } = deps
   const ranges = evenRanges(manifest.layerCount, deps.stages)
   const runners = ranges.map(() => deps.makeRunner())
-  const reports: RunnerReport[] = []
-  for (const [index, runner] of runners.entries()) {
-    reports.push(await runner.start())
-    const range = ranges[index] ?? { start: 0, end: 0 }
-    for (const block of await runner.setStage(manifest, range)) {
-      await runner.loadBlock(block, await deps.readBlock(block))
-    }
+  const closeAll = async (): Promise<void> => {
+    await Promise.all(runners.map((runner) => runner.close()))
   }
-  const report = reports[0]
-  if (report === undefined) throw new CrowdError('internal', 'a chain needs a stage')
+  const report = await load(deps, runners, ranges).catch(async (thrown: unknown) => {
+    await closeAll()
+    throw thrown
+  })
   let nextSession = 1
 
   return {
@@ -75,10 +73,26 @@ export async function openLocalChain(deps: LocalChainDeps): Promise<LocalChain> 
         await Promise.all(runners.map((runner) => runner.release(session)))
       }
     },
-    async close() {
-      await Promise.all(runners.map((runner) => runner.close()))
-    },
+    close: closeAll,
   }
+}
+
+async function load(
+  { manifest, readBlock }: LocalChainDeps,
+  runners: readonly StageRunner[],
+  ranges: readonly BlockRange[],
+): Promise<RunnerReport> {
+  const reports: RunnerReport[] = []
+  for (const [index, runner] of runners.entries()) {
+    reports.push(await runner.start())
+    const range = ranges[index] ?? { start: 0, end: 0 }
+    for (const block of await runner.setStage(manifest, range)) {
+      await runner.loadBlock(block, await readBlock(block))
+    }
+  }
+  const [report] = reports
+  if (report === undefined) throw new CrowdError('internal', 'a chain needs a stage')
+  return report
 }
 
 async function generate(

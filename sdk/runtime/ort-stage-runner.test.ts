@@ -109,6 +109,11 @@ describe('choosing a provider', () => {
       message: expect.stringContaining('driver reset') as unknown,
     })
     await expect(runner.run(step(0))).rejects.toMatchObject({ code: 'stage-failed' })
+    for (const call of [
+      () => runner.setStage(model.manifest, { start: 1, end: 3 }),
+      async () => runner.loadBlock(1, await model.blockBytes(1)),
+    ])
+      await expect(call()).rejects.toMatchObject({ code: 'stage-failed' })
     const report = await runner.start()
     expect(report.notes).toEqual(['the GPU device was lost: driver reset'])
     expect(tests).toBe(2)
@@ -117,6 +122,21 @@ describe('choosing a provider', () => {
     await runner.loadBlock(1, await model.blockBytes(1))
     await expect(runner.run(step(0))).resolves.toMatchObject({ kind: 'hidden' })
     await runner.close()
+  })
+
+  it('closes what a start was opening when it was closed itself', async () => {
+    const backend = testBackend()
+    const opening: ((backend: OrtBackend) => void)[] = []
+    const open = () => new Promise<OrtBackend>((resolve) => opening.push(resolve))
+    const runner = runnerOf([{ name: 'cpu', open }])
+    const starting = runner.start()
+    const closing = runner.close()
+    await expect.poll(() => opening.length).toBe(1)
+    opening[0]?.(backend)
+    await expect(starting).rejects.toMatchObject({ code: 'stage-failed' })
+    await closing
+    expect(backend.isClosed).toBe(true)
+    await expect(runner.run(step(0))).rejects.toMatchObject({ code: 'stage-failed' })
   })
 
   it('refuses the output of a step during which the device was lost', async () => {
@@ -160,6 +180,23 @@ describe('the self-test', () => {
           output.data[7] = (output.data[7] ?? 0) + error
         }
         return output
+      },
+    }))
+    await expect(spoiled).rejects.toMatchObject({ code: 'self-test-failed' })
+  })
+
+  it.each([
+    ['another token', [1, 0]],
+    ['a wrong probability', [0, -1e-3]],
+  ] as const)('fails when the head gives %s', async (_name, change) => {
+    const spoiled = tested((engine) => ({
+      ...engine,
+      async run(request) {
+        const output = await engine.run(request)
+        if (output.kind !== 'token') return output
+        const { token, logprob, top } = output.sampled
+        const [tokens, shift] = change
+        return { ...output, sampled: { token: token + tokens, logprob: logprob + shift, top } }
       },
     }))
     await expect(spoiled).rejects.toMatchObject({ code: 'self-test-failed' })

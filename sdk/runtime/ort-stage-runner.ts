@@ -26,7 +26,7 @@ export function createOrtStageRunner(deps: OrtStageRunnerDeps): StageRunner {
   let closed = false
 
   async function start(): Promise<RunnerReport> {
-    if (closed) throw new CrowdError('stage-failed', 'the runner is closed')
+    if (closed) throw closedError()
     const failure = running?.backend.failure() ?? null
     if (running !== null && failure === null) return running.backend.report
     await stop()
@@ -41,6 +41,7 @@ export function createOrtStageRunner(deps: OrtStageRunnerDeps): StageRunner {
         const backend = await queue.run(`opening ${name}`, OPEN_MS, open)
         try {
           await test(backend)
+          if (closed) throw closedError()
         } catch (thrown) {
           backend.close()
           throw thrown
@@ -49,6 +50,7 @@ export function createOrtStageRunner(deps: OrtStageRunnerDeps): StageRunner {
         running = { backend: { ...backend, report }, engine: createStageEngine({ backend, queue }) }
         return report
       } catch (thrown) {
+        if (closed) throw closedError()
         const error = toCrowdError(thrown, 'provider-unavailable')
         notes.push(`${name}: ${error.message}`)
         if (error.code === 'self-test-failed') code = error.code
@@ -78,6 +80,8 @@ export function createOrtStageRunner(deps: OrtStageRunnerDeps): StageRunner {
 
   function engine(): StageEngine {
     if (running === null) throw new CrowdError('stage-failed', 'the runner is not started')
+    const failure = running.backend.failure()
+    if (failure !== null) throw new CrowdError('stage-failed', failure)
     return running.engine
   }
 
@@ -96,9 +100,15 @@ export function createOrtStageRunner(deps: OrtStageRunnerDeps): StageRunner {
     },
     async close() {
       closed = true
+      // What it opened meanwhile it closes itself.
+      await starting?.catch(() => undefined)
       await stop()
     },
   }
+}
+
+function closedError(): CrowdError {
+  return new CrowdError('stage-failed', 'the runner is closed')
 }
 
 /** Fetching and compiling the runtime's WASM is part of opening. */

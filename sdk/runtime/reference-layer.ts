@@ -55,7 +55,25 @@ export function referenceLayer(
   return residual
 }
 
-function rmsNorm(sizes: LayerSizes, input: Float64Array, scale: Float32Array): Float64Array {
+/**
+ * Final norm and head for one row, in doubles: hidden [H] to logits [V].
+ */
+export function referenceHead(
+  sizes: Pick<LayerSizes, 'hiddenSize' | 'normEpsilon'>,
+  weights: { readonly norm: Float32Array; readonly head: Float32Array },
+  hidden: Float32Array,
+): Float64Array {
+  const { hiddenSize } = sizes
+  const normed = rmsNorm(sizes, Float64Array.from(hidden), weights.norm)
+  const outputs = weights.head.length / hiddenSize
+  return multiply(normed, weights.head, { rows: 1, inputs: hiddenSize, outputs })
+}
+
+function rmsNorm(
+  sizes: Pick<LayerSizes, 'hiddenSize' | 'normEpsilon'>,
+  input: Float64Array,
+  scale: Float32Array,
+): Float64Array {
   const width = sizes.hiddenSize
   const output = new Float64Array(input.length)
   for (let start = 0; start < input.length; start += width) {

@@ -1,7 +1,8 @@
 import { CrowdError } from '../core/errors.ts'
 import type { SessionId } from '../core/ids.ts'
+import { GREEDY, type SampledToken } from '../core/sampling/params.ts'
 import { philox2x32 } from '../core/sampling/random.ts'
-import { referenceLayer } from './reference-layer.ts'
+import { referenceHead, referenceLayer } from './reference-layer.ts'
 import type { StageEngine } from './stage-engine.ts'
 import { createTinyModel, type TinyModel } from './tiny-model.ts'
 
@@ -15,11 +16,16 @@ const TOLERANCE = 1e-4
 const SESSION = 0 as SessionId
 
 /**
- * Runs one small layer on the engine and compares with plain arithmetic. What passes may serve.
+ * Runs one small layer and one small head on the engine and compares with plain arithmetic. What passes may serve.
  * @throws CrowdError self-test-failed, and what the engine throws
  */
 export async function selfTest(engine: StageEngine): Promise<void> {
   const model = createTinyModel({ layerCount: 1, seed: 7 })
+  await testLayer(engine, model)
+  await testHead(engine, model)
+}
+
+async function testLayer(engine: StageEngine, model: TinyModel): Promise<void> {
   const { hiddenSize } = model.config
   const rows = STEPS.reduce((sum, count) => sum + count, 0)
   const hidden = testHidden(rows * hiddenSize)
@@ -46,6 +52,38 @@ export async function selfTest(engine: StageEngine): Promise<void> {
     }
     position += count
   }
+}
+
+/** The head gives no logits out, only what was chosen: the best token and its log-probability. */
+async function testHead(engine: StageEngine, model: TinyModel): Promise<void> {
+  const hidden = testHidden(model.config.hiddenSize)
+  const norm = model.tensor('model.norm.weight')
+  const head = model.tensor('model.embed_tokens.weight')
+  const expected = best(referenceHead(model.config, { norm, head }, hidden))
+
+  await engine.setStage(model.manifest, { start: 2, end: 3 })
+  await engine.loadBlock(2, await model.blockBytes(2))
+  const output = await engine.run({
+    session: SESSION,
+    position: 0,
+    input: { kind: 'hidden', data: hidden },
+    sample: { params: GREEDY, history: new Int32Array(), promptLength: 0 },
+  })
+  if (output.kind !== 'token') throw new CrowdError('internal', `a head gave ${output.kind}`)
+  const { token, logprob } = output.sampled
+  const error = Math.abs(logprob - expected.logprob)
+  if (token !== expected.token || !(error <= TOLERANCE)) {
+    throw new CrowdError(
+      'self-test-failed',
+      `the head chose ${token} instead of ${expected.token}, wrong by ${error.toPrecision(2)}`,
+    )
+  }
+}
+
+function best(logits: Float64Array): Pick<SampledToken, 'token' | 'logprob'> {
+  const top = Math.max(...logits)
+  const sum = logits.reduce((total, logit) => total + Math.exp(logit - top), 0)
+  return { token: logits.indexOf(top), logprob: -Math.log(sum) }
 }
 
 /** f32 in -1..1, the same everywhere. */

@@ -5,6 +5,8 @@ import { expect, test } from 'vitest'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const RULES_FILE = 'sdk/core/wire/PROTOCOL.md'
+/** Of test() and it(), with .each() and such before the title too. */
+const TITLE = /(?:\b(?:test|it)|\))\(\s*['"`]((?:[A-Z]{2}\d+ )+)/g
 const TEST_FOLDERS = ['sdk', 'signaling', 'test', 'web']
 
 /** Rule ids stand in bold at the start of a list item. */
@@ -17,7 +19,7 @@ function ruleIds(): string[] {
 function quotedIds(): Set<string> {
   const quoted = new Set<string>()
   for (const file of TEST_FOLDERS.flatMap((folder) => testFiles(join(ROOT, folder)))) {
-    const titles = readFileSync(file, 'utf8').matchAll(/['"`]((?:[A-Z]{2}\d+ )+)/g)
+    const titles = readFileSync(file, 'utf8').matchAll(TITLE)
     for (const title of titles) for (const id of title[1]!.trim().split(' ')) quoted.add(id)
   }
   return quoted

@@ -1,4 +1,5 @@
 import { CrowdError } from '../errors.ts'
+import { LAYERS_MAX } from '../limits.ts'
 import { jsonFields, type JsonFields } from './json-fields.ts'
 import { parseRope, type RopeParams } from './rope.ts'
 
@@ -20,7 +21,6 @@ export type LlamaConfig = {
 }
 
 const ARCHITECTURE = 'LlamaForCausalLM'
-const LAYERS_MAX = 1024
 const SIZE_MAX = 1 << 20
 const CONTEXT_MAX = 1 << 24
 

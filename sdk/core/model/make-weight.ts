@@ -102,7 +102,7 @@ function toHalves(floats: Float32Array, tensor: SourceTensor): Uint16Array<Array
   if (halves.some((half) => (half & 0x7c00) === 0x7c00)) {
     throw new CrowdError(
       'model-unsupported',
-      `The tensor ${tensor.name} has values too large for f16; import with dtype f32.`,
+      `The tensor ${tensor.name} has values too large for f16, in which this model would be served.`,
     )
   }
   return halves

@@ -1,13 +1,12 @@
 import { CrowdError } from '../errors.ts'
 import type { ModelId, PieceHash } from '../ids.ts'
-import { PIECE_BYTES } from '../limits.ts'
+import { LAYERS_MAX, PIECE_BYTES } from '../limits.ts'
 import { isRecord, jsonFields, type JsonFields } from './json-fields.ts'
 import type { Block, EmbeddingTable, Manifest, Piece, WeightDtype } from './manifest.ts'
 
 /** Tokenizer files are fetched in one go; the largest known ones are some 30 MB. */
 export const MODEL_FILE_MAX_BYTES = 64 * 1024 * 1024
 const FILES_MAX = 16
-const LAYERS_MAX = 998
 const PIECES_MAX = 4096
 const DTYPES: readonly WeightDtype[] = ['f32', 'f16', 'q4']
 const KINDS: readonly Block['kind'][] = ['embedding', 'layer', 'head']

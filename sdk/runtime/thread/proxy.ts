@@ -11,11 +11,6 @@ export type Thread = ThreadPort<ThreadRequest, ThreadReply> & {
   kill(): void
 }
 
-export type ThreadRunnerOptions = BrowserOrtOptions & {
-  /** The thread was killed (hung, crashed); everything in it is gone until the next `start`. */
-  readonly onKilled?: (error: CrowdError) => void
-}
-
 /** The thread has limits of its own; this much later it is taken for hung. */
 const GRACE_MS = 5_000
 const CLOSE_MS = 5_000
@@ -36,9 +31,8 @@ type Pending = {
  */
 export function createThreadStageRunner(
   deps: { readonly spawn: () => Thread },
-  options: ThreadRunnerOptions,
+  options: BrowserOrtOptions,
 ): StageRunner {
-  const { onKilled, ...ortOptions } = options
   const pending = new Map<number, Pending>()
   let thread: Thread | null = null
   let nextId = 0
@@ -57,20 +51,15 @@ export function createThreadStageRunner(
     }, limitMs + GRACE_MS)
   }
 
-  function stopThread(error: CrowdError): void {
-    thread?.kill()
+  function kill(error: CrowdError): void {
+    if (thread === null) return
+    thread.kill()
     thread = null
     downReason = `the compute thread was stopped: ${error.message}`
     const waiting = [...pending.values()]
     pending.clear()
     restartWatchdog()
     for (const { reject } of waiting) reject(error)
-  }
-
-  function kill(error: CrowdError): void {
-    if (thread === null) return
-    stopThread(error)
-    onKilled?.(error)
   }
 
   function spawn(): Thread {
@@ -126,7 +115,7 @@ export function createThreadStageRunner(
     async start() {
       if (closed) throw new CrowdError('stage-failed', 'the runner is closed')
       thread ??= spawn()
-      const reply = await call({ kind: 'start', options: ortOptions }, 'starting', LOAD)
+      const reply = await call({ kind: 'start', options }, 'starting', LOAD)
       return expectKind(reply, 'started').report
     },
     async setStage(manifest, range) {
@@ -152,7 +141,7 @@ export function createThreadStageRunner(
       if (thread === null) return
       // Whatever becomes of a polite end, the thread is gone afterwards.
       const timer = setTimeout(() => {
-        stopThread(new CrowdError('aborted', 'the runner was closed'))
+        kill(new CrowdError('aborted', 'the runner was closed'))
       }, CLOSE_MS)
       try {
         await call({ kind: 'close' }, 'closing', STEP)
@@ -160,7 +149,7 @@ export function createThreadStageRunner(
         if (!(thrown instanceof CrowdError)) throw thrown
       } finally {
         clearTimeout(timer)
-        stopThread(new CrowdError('aborted', 'the runner was closed'))
+        kill(new CrowdError('aborted', 'the runner was closed'))
       }
     },
   }

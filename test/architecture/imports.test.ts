@@ -4,67 +4,45 @@ import { expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '../..')
 
-/**
- * Who may import whom, by folder; the first row whose prefix fits a file rules it. `packages: true` = any,
- * otherwise the listed ones. Files of one folder may always import each other.
- */
-const TABLE: { folder: string; may: string[]; packages: true | string[] }[] = [
-  { folder: 'sdk/core', may: [], packages: [] },
-  { folder: 'sdk/protocol', may: ['sdk/core'], packages: ['valibot'] },
-  {
-    folder: 'sdk/runtime',
-    may: ['sdk/core', 'sdk/protocol'],
-    packages: ['onnxruntime-web', 'onnxruntime-node', 'onnxruntime-common'],
-  },
-  {
-    folder: 'sdk/storage',
-    may: ['sdk/core', 'sdk/protocol'],
-    packages: ['idb-keyval', '@noble/hashes'],
-  },
-  {
-    folder: 'sdk/net',
-    may: ['sdk/core', 'sdk/protocol'],
-    packages: ['simple-peer', 'socket.io-client'],
-  },
-  { folder: 'sdk/import', may: ['sdk/core', 'sdk/storage'], packages: [] },
-  {
-    folder: 'sdk/worker',
-    may: [
-      'sdk/core',
-      'sdk/protocol',
-      'sdk/runtime/stage-runner',
-      'sdk/storage/shard-store',
-      'sdk/net/channel',
-      'sdk/net/signaling',
-    ],
-    packages: [],
-  },
-  {
-    folder: 'sdk/client',
-    may: ['sdk/core', 'sdk/protocol', 'sdk/net/signaling'],
-    packages: ['@huggingface/tokenizers', '@huggingface/jinja'],
-  },
-  { folder: 'sdk/local', may: ['sdk/core', 'sdk/runtime/stage-runner'], packages: [] },
-  { folder: 'sdk', may: ['sdk'], packages: [] },
-  {
-    folder: 'signaling',
-    may: ['sdk/core', 'sdk/protocol', 'sdk/import', 'sdk/index.node'],
-    packages: true,
-  },
-  {
-    folder: 'web',
-    may: [
-      'sdk/core',
-      'sdk/protocol',
-      'sdk/index.browser',
-      'sdk/worker/worker-snapshot',
-      'sdk/client/client-types',
-      'sdk/client/tokenizer',
-      'sdk/net/signaling',
-    ],
-    packages: true,
-  },
-]
+/** A row of the table in ARCHITECTURE.md: who may import whom. Paths begin with sdk/, signaling or web. */
+type Row = {
+  /** `sdk/*` = the files that lie in sdk itself. */
+  readonly folder: string
+  readonly may: readonly string[]
+  /** May be named in `import type` only. */
+  readonly types: readonly string[]
+  readonly packages: 'any' | readonly string[]
+}
+
+const document = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
+const TABLE = readTable()
+
+function readTable(): Row[] {
+  const ports = [...document.matchAll(/^\| `\w+`[^|]*\(`(sdk\/[\w/.-]+)`\) \|/gm)].map(
+    (match) => match[1] ?? '',
+  )
+  expect(ports.length).toBeGreaterThan(3)
+  return [...document.matchAll(/^\| `([\w/*-]+)` \|.*\|.*\|.*\|.*\|$/gm)].map(
+    ([line, folder = '']) => {
+      const [may = '', types = '', packages = ''] = line.split('|').slice(3, 6)
+      return {
+        folder,
+        may: quoted(may).map(pathOf),
+        types: [...quoted(types).map(pathOf), ...(types.includes('ports') ? ports : [])],
+        packages: packages.trim() === 'any' ? 'any' : quoted(packages),
+      }
+    },
+  )
+}
+
+function quoted(cell: string): string[] {
+  return [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? '')
+}
+
+/** `core` stands for sdk/core. */
+function pathOf(name: string): string {
+  return name.startsWith('sdk') ? name : `sdk/${name}`
+}
 
 const sources = ['sdk', 'signaling', 'web'].flatMap((folder) => walk(join(root, folder)))
 
@@ -78,45 +56,56 @@ function walk(folder: string): string[] {
   })
 }
 
-function importsOf(path: string): string[] {
+type Import = { readonly specifier: string; readonly typeOnly: boolean }
+
+function importsOf(path: string): Import[] {
   const text = readFileSync(path, 'utf8')
   return [
     ...text.matchAll(
-      /(?:^|\n)\s*(?:import|export)\s[^'"`;]*?from\s*'([^']+)'|import\(\s*'([^']+)'|(?:^|\n)import '([^']+)'/g,
+      /(?:^|\n)\s*(?:import|export)\s([^'"`;]*?)from\s*'([^']+)'|import\(\s*'([^']+)'|(?:^|\n)import '([^']+)'/g,
     ),
-  ].map((match) => match[1] ?? match[2] ?? match[3] ?? '')
+  ].map(([, names = '', from, dynamic, bare]) => ({
+    specifier: from ?? dynamic ?? bare ?? '',
+    typeOnly: names.startsWith('type '),
+  }))
 }
 
+function ruleFor(file: string): Row | undefined {
+  return TABLE.find(({ folder }) =>
+    folder.endsWith('/*') ? dirname(file) === folder.slice(0, -2) : file.startsWith(`${folder}/`),
+  )
+}
+
+const isUnder = (target: string, paths: readonly string[]): boolean =>
+  paths.some((path) => target === path || target.startsWith(`${path}/`))
+
 /** Why a file may not import something, or null. */
-function objection(file: string, specifier: string): string | null {
-  const rule = TABLE.find(({ folder }) => file.startsWith(`${folder}/`))
-  if (rule === undefined) return 'no rule for this folder'
+function objection(file: string, { specifier, typeOnly }: Import): string | null {
+  const rule = ruleFor(file)
+  if (rule === undefined) return 'no row for this folder'
   if (specifier.startsWith('node:')) {
     return rule.folder === 'signaling' || /\.node\.ts$/.test(file)
       ? null
       : 'node: only in *.node.ts and signaling/'
   }
   if (!specifier.startsWith('.')) {
-    const allowed =
-      rule.packages === true ||
-      rule.packages.some((name) => specifier === name || specifier.startsWith(`${name}/`))
+    const allowed = rule.packages === 'any' || isUnder(specifier, rule.packages)
     return allowed ? null : `package ${specifier} is not allowed in ${rule.folder}`
   }
   const target = relative(root, resolve(root, dirname(file), specifier))
     .split(sep)
     .join('/')
-  const allowed = [rule.folder, ...rule.may].some(
-    (prefix) =>
-      target === prefix || target.startsWith(`${prefix}/`) || target.startsWith(`${prefix}.`),
-  )
-  return allowed ? null : `${rule.folder} may not import ${target}`
+  const own = rule.folder.endsWith('/*') ? 'sdk' : rule.folder
+  if (isUnder(target, [own, ...rule.may])) return null
+  if (typeOnly && isUnder(target, rule.types)) return null
+  return `${rule.folder} may not import ${target}${isUnder(target, rule.types) ? ' but its types' : ''}`
 }
 
 test('imports go one way: core, protocol, adapters, roles, composition roots', () => {
   const objections = sources.flatMap((path) => {
     const file = relative(root, path).split(sep).join('/')
-    return importsOf(path).flatMap((specifier) => {
-      const why = objection(file, specifier)
+    return importsOf(path).flatMap((one) => {
+      const why = objection(file, one)
       return why === null ? [] : [`${file}: ${why}`]
     })
   })
@@ -124,11 +113,18 @@ test('imports go one way: core, protocol, adapters, roles, composition roots', (
 })
 
 test('the table notices a forbidden import', () => {
-  expect(objection('sdk/core/x.ts', 'valibot')).not.toBeNull()
-  expect(objection('sdk/core/x.ts', '../protocol/parse.ts')).not.toBeNull()
-  expect(objection('sdk/worker/x.ts', '../runtime/ort-queue.ts')).not.toBeNull()
-  expect(objection('sdk/worker/x.ts', '../runtime/stage-runner.ts')).toBeNull()
-  expect(objection('web/chat/x.ts', '../../signaling/server.ts')).not.toBeNull()
+  const why = (file: string, specifier: string, typeOnly = false) =>
+    objection(file, { specifier, typeOnly })
+  expect(why('sdk/core/x.ts', 'valibot')).not.toBeNull()
+  expect(why('sdk/core/x.ts', '../protocol/parse.ts')).not.toBeNull()
+  expect(why('sdk/runtime/x.ts', '../protocol/parse.ts')).not.toBeNull()
+  expect(why('sdk/import/x.node.ts', '../storage/hash.ts')).not.toBeNull()
+  expect(why('sdk/worker/x.ts', '../runtime/ort-queue.ts', true)).not.toBeNull()
+  expect(why('sdk/worker/x.ts', '../runtime/stage-runner.ts')).not.toBeNull()
+  expect(why('sdk/worker/x.ts', '../runtime/stage-runner.ts', true)).toBeNull()
+  expect(why('sdk/index.node.ts', './runtime/ort.node.ts')).toBeNull()
+  expect(why('sdk/stranger/x.ts', '../core/ids.ts')).toBe('no row for this folder')
+  expect(why('web/chat/x.ts', '../../signaling/server.ts')).not.toBeNull()
 })
 
 test('browser files stay out of Node and the other way round', () => {
@@ -142,8 +138,8 @@ test('browser files stay out of Node and the other way round', () => {
     return clash === null
       ? []
       : importsOf(path)
-          .filter((specifier) => clash.test(specifier))
-          .map((specifier) => `${file} imports ${specifier}`)
+          .filter(({ specifier }) => clash.test(specifier))
+          .map(({ specifier }) => `${file} imports ${specifier}`)
   })
   expect(wrong).toEqual([])
 })

@@ -1,12 +1,14 @@
 // @ts-check
 // `npm test`: set up what is missing, a browser included, then every test. Never skips silently.
+import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import process from 'node:process'
 import { ensureBrowser } from './ensure-browser.mjs'
-import { ensureBuilt, ensureInstalled, node, runMain } from './setup.mjs'
+import { ensureBuilt, ensureInstalled, node, root, runMain } from './setup.mjs'
 
 /** One after the other: rings of real tabs and a pool of test threads would fight for the same cores. */
 const PROJECTS = ['node', 'browser', 'e2e']
+const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs')
 
 await runMain(async () => {
   const filters = process.argv.slice(2)
@@ -15,13 +17,18 @@ await runMain(async () => {
   await ensureBuilt()
   /** @type {string[]} */
   const failed = []
-  for (const project of PROJECTS) {
-    const args = ['run', '--project', project, ...filters]
-    // A filter may fit the files of one project only.
-    if (filters.length > 0) args.push('--passWithNoTests')
-    await node([join('node_modules', 'vitest', 'vitest.mjs'), ...args]).catch(() =>
-      failed.push(project),
-    )
+  const projects = filters.length === 0 ? PROJECTS : PROJECTS.filter((one) => matches(one, filters))
+  if (projects.length === 0) throw new Error(`no test file matches ${filters.join(' ')}`)
+  for (const project of projects) {
+    await node([vitest, 'run', '--project', project, ...filters]).catch(() => failed.push(project))
   }
   if (failed.length > 0) throw new Error(`tests failed in: ${failed.join(', ')}`)
 })
+
+/** Whether a filter fits files of this project: most fit those of one only. @param {string} project @param {string[]} filters */
+function matches(project, filters) {
+  const args = [vitest, 'list', '--filesOnly', '--project', project, ...filters]
+  const { status, stdout } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' })
+  // What vitest does not understand it says itself when it runs.
+  return status !== 0 || stdout.trim() !== ''
+}

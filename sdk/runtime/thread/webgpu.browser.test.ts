@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { describeStageRunnerContract } from '../../../test/contracts/stage-runner.contract.ts'
 import type { SessionId } from '../../core/ids.ts'
 import type { WeightDtype } from '../../core/model/manifest.ts'
 import { GREEDY, type SampledToken } from '../../core/sampling/params.ts'
@@ -59,6 +60,16 @@ async function greedy(
   expect(chosen.at(-1)?.token).toBe(chosen[0]?.token)
   return chosen
 }
+
+// A software GPU compiles its shaders for seconds before it computes.
+vi.setConfig({ testTimeout: LIMIT_MS })
+
+describeStageRunnerContract('WebGPU in a Web Worker', {
+  makeRunner: () => createWorkerStageRunner({ prefer: 'webgpu' }),
+  model: createTinyModel({ layerCount: 3, contextLength: 320 }),
+  tolerance: 1e-3,
+  startLimitMs: LIMIT_MS,
+})
 
 describe('WebGPU in a Web Worker', () => {
   let gpu: StageRunner

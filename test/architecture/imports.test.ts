@@ -79,19 +79,20 @@ function ruleFor(file: string): Row | undefined {
 const isUnder = (target: string, paths: readonly string[]): boolean =>
   paths.some((path) => target === path || target.startsWith(`${path}/`))
 
+function packageObjection(rule: Row, file: string, name: string): string | null {
+  if (name.startsWith('node:')) {
+    const allowed = rule.folder === 'signaling' || /\.node\.ts$/.test(file)
+    return allowed ? null : 'node: only in *.node.ts and signaling/'
+  }
+  const allowed = rule.packages === 'any' || isUnder(name, rule.packages)
+  return allowed ? null : `package ${name} is not allowed in ${rule.folder}`
+}
+
 /** Why a file may not import something, or null. */
 function objection(file: string, { specifier, typeOnly }: Import): string | null {
   const rule = ruleFor(file)
   if (rule === undefined) return 'no row for this folder'
-  if (specifier.startsWith('node:')) {
-    return rule.folder === 'signaling' || /\.node\.ts$/.test(file)
-      ? null
-      : 'node: only in *.node.ts and signaling/'
-  }
-  if (!specifier.startsWith('.')) {
-    const allowed = rule.packages === 'any' || isUnder(specifier, rule.packages)
-    return allowed ? null : `package ${specifier} is not allowed in ${rule.folder}`
-  }
+  if (!specifier.startsWith('.')) return packageObjection(rule, file, specifier)
   const target = relative(root, resolve(root, dirname(file), specifier))
     .split(sep)
     .join('/')

@@ -9,14 +9,20 @@ export type RingRow = Lap & {
   readonly stages: number
   /** `tabs` in Chromium over WebRTC; `process`: all stages in one Node process. */
   readonly kind: 'tabs' | 'process'
-  /** Speed against the unsplit model of the same kind in the same run: 1 = as fast. */
+  /** Speed against the unsplit model in one tab of the same run: 1 = as fast. */
   readonly ratio: number
+  /** Speed against the unsplit model of the same kind in the same run. */
+  readonly ratioOfKind: number
   /**
    * The same with this ring's compute replaced by the unsplit one's: what splitting costs when each device has its own
    * processor instead of sharing this machine's.
    */
   readonly ratioOwnCompute: number
 }
+
+/** What is asked of rings of tabs on one machine. */
+export const HOP_MAX_MS = 4
+export const TWO_TABS_MIN = 0.85
 
 export type BenchOptions = {
   readonly model: string
@@ -29,30 +35,64 @@ export type BenchOptions = {
 /** Asks for a long answer: the built-in models must not stop before the laps are counted. */
 const MESSAGES = [{ role: 'user', content: 'Tell me a story about a cat and a boat.' }] as const
 
-/** Rings of tabs and chains in one process, each against the unsplit model of its kind. */
+/** Rings of tabs and chains in one process, the unsplit model in one tab first. */
 export async function bench(
   options: BenchOptions,
   say: (line: string) => void,
 ): Promise<RingRow[]> {
-  const rows: RingRow[] = []
+  const measured: (Lap & Pick<RingRow, 'stages' | 'kind'>)[] = []
   for (const kind of ['tabs', 'process'] as const) {
-    let unsplit: Lap | null = null
     for (const stages of options.stages) {
       say(`${kind}, ${stages} ${stages === 1 ? 'stage' : 'stages'}`)
       const laps =
         kind === 'tabs' ? await tabLaps(options, stages) : await processLaps(options, stages)
-      const lap = fastest(laps)
-      unsplit ??= lap
-      rows.push({
-        stages,
-        kind,
-        ...lap,
-        ratio: unsplit.lapMs / lap.lapMs,
-        ratioOwnCompute: unsplit.lapMs / (lap.lapMs - lap.computeMs + unsplit.computeMs),
-      })
+      measured.push({ stages, kind, ...fastest(laps) })
     }
   }
-  return rows
+  return compare(measured)
+}
+
+/** Adds the ratios; the rows must hold the unsplit model of each kind. */
+export function compare(measured: readonly (Lap & Pick<RingRow, 'stages' | 'kind'>)[]): RingRow[] {
+  const unsplit = (kind: RingRow['kind']): Lap => {
+    const row = measured.find((one) => one.kind === kind && one.stages === 1)
+    if (row === undefined) throw new Error(`the unsplit model was not measured in ${kind}`)
+    return row
+  }
+  const inOneTab = unsplit('tabs')
+  return measured.map((row) => {
+    const { lapMs, computeMs } = unsplit(row.kind)
+    return {
+      ...row,
+      ratio: inOneTab.lapMs / row.lapMs,
+      ratioOfKind: lapMs / row.lapMs,
+      ratioOwnCompute: lapMs / (row.lapMs - row.computeMs + computeMs),
+    }
+  })
+}
+
+/** Whether the rings of tabs keep what is asked of them, in words. */
+export function verdicts(
+  rows: readonly RingRow[],
+): { readonly text: string; readonly met: boolean }[] {
+  const rings = rows.filter(({ kind, stages }) => kind === 'tabs' && stages > 1)
+  const hopMs = Math.max(...rings.map((row) => row.hopMs))
+  const pair = rings.find(({ stages }) => stages === 2)
+  const verdict = (what: string, met: boolean) => ({
+    text: `${what}: ${met ? 'met' : 'NOT met'}`,
+    met,
+  })
+  return [
+    verdict(`a hop costs ${hopMs.toFixed(2)} ms, at most ${HOP_MAX_MS}`, hopMs <= HOP_MAX_MS),
+    ...(pair === undefined
+      ? []
+      : [
+          verdict(
+            `two tabs with processors of their own run at ${pair.ratioOwnCompute.toFixed(2)} of one, at least ${TWO_TABS_MIN}`,
+            pair.ratioOwnCompute >= TWO_TABS_MIN,
+          ),
+        ]),
+  ]
 }
 
 /** The least disturbed of the rounds: this machine has other things to do. */

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { bench } from './bench.ts'
+import { bench, verdicts } from './bench.ts'
 import { writeBenchModel } from './bench-model.ts'
 
 /** `npm run bench -- [--json] [--model NAME|DIR] [--tokens N] [--rounds N]` */
@@ -29,8 +29,8 @@ try {
       if (!values.json) console.log(line)
     },
   )
-  if (values.json) console.log(JSON.stringify({ rings }))
-  else
+  if (values.json) console.log(JSON.stringify({ rings, limits: verdicts(rings) }))
+  else {
     console.table(
       rings.map((row) =>
         Object.fromEntries(
@@ -41,6 +41,8 @@ try {
         ),
       ),
     )
+    for (const { text } of verdicts(rings)) console.log(text)
+  }
 } finally {
   await rm(dataDir, { recursive: true, force: true })
 }

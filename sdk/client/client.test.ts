@@ -1,25 +1,12 @@
 import { expect, test } from 'vitest'
 import { createFakeSignaling } from '../../test/support/fake-signaling.ts'
+import { createLetterTokenizer, letters } from '../../test/support/letter-tokenizer.ts'
 import { CrowdError } from '../core/errors.ts'
 import type { ModelId, RequestId, SessionId } from '../core/ids.ts'
 import { QUEUE_WAIT_MS, SESSION_IDLE_MS } from '../core/limits.ts'
 import type { ServerMessage } from '../protocol/server-to-client.ts'
 import { createClient } from './client.ts'
 import type { GenerateEvent, GenerateRequest } from './client-types.ts'
-
-const letters = (text: string): number[] => Array.from(text, (letter) => letter.charCodeAt(0))
-
-/** One token per UTF-16 unit; id 0 is the end token and decodes to nothing. */
-const tokenizer = {
-  encode: letters,
-  decode: (ids: readonly number[]) =>
-    ids
-      .filter((id) => id !== 0)
-      .map((id) => String.fromCharCode(id))
-      .join(''),
-  encodeChat: (messages: readonly { content: string }[]) =>
-    letters(messages.map(({ content }) => content).join('')),
-}
 
 function setUp(contextLength = 100) {
   const signaling = createFakeSignaling()
@@ -29,7 +16,7 @@ function setUp(contextLength = 100) {
   let requests = 0
   const client = createClient({
     signaling,
-    tokenizer,
+    tokenizer: createLetterTokenizer(),
     model: 'm' as ModelId,
     revision: 'rev',
     contextLength,

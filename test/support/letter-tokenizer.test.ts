@@ -1,0 +1,7 @@
+import { describeTokenizerContract } from '../contracts/tokenizer.contract.ts'
+import { createLetterTokenizer, LETTER_CONTROL } from './letter-tokenizer.ts'
+
+describeTokenizerContract('one token for each character', {
+  make: createLetterTokenizer,
+  control: LETTER_CONTROL,
+})

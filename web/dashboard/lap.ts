@@ -10,9 +10,9 @@ export type Lap = {
   readonly lapMs: number
   /** Sum over the stages, as they measured it. */
   readonly computeMs: number
-  /** Sum over the hops whose link was measured. */
-  readonly wireMs: number
-  /** What is left of the lap: queues, framing, and wire that was not measured. */
+  /** Sum over the hops; null where a link of them was not measured. At most what the compute leaves. */
+  readonly wireMs: number | null
+  /** What is left of the lap: queues and framing, and the wire where it was not measured. */
   readonly waitMs: number
   readonly hops: readonly Hop[]
 }
@@ -38,11 +38,25 @@ export function recentLaps(swarm: SwarmSnapshot, count: number): Lap[] {
       const { lapMs, computeMs } = request
       if (lapMs === null || lapMs <= 0 || computeMs === null) return []
       const hops = hopsOf(swarm, request)
-      const wireMs = hops.reduce((sum, hop) => sum + (hop.wireMs ?? 0), 0)
-      const waitMs = Math.max(lapMs - computeMs - wireMs, 0)
+      const restMs = Math.max(lapMs - computeMs, 0)
+      // A heartbeat may have met a busier moment than the laps.
+      const wireMs = sumOf(
+        hops.map((hop) => hop.wireMs),
+        restMs,
+      )
+      const waitMs = restMs - (wireMs ?? 0)
       return [{ request: request.id, lapMs, computeMs, wireMs, waitMs, hops }]
     })
     .slice(0, count)
+}
+
+function sumOf(parts: readonly (number | null)[], most: number): number | null {
+  let sum = 0
+  for (const part of parts) {
+    if (part === null) return null
+    sum += part
+  }
+  return Math.min(sum, most)
 }
 
 function hopsOf(swarm: SwarmSnapshot, { stages, hops }: Request): Hop[] {

@@ -56,7 +56,7 @@ describe('the time of a lap', () => {
           stages: [peerId('p1'), peerId('p2')],
           hops: [
             { computeMs: 9, wireMs: 0.75 },
-            { computeMs: null, wireMs: null },
+            { computeMs: null, wireMs: 1 },
           ],
           lapMs: 20,
           computeMs: 15,
@@ -64,12 +64,12 @@ describe('the time of a lap', () => {
       ],
     })
     const [lap] = recentLaps(swarm, 5)
-    expect(lap).toMatchObject({ lapMs: 20, computeMs: 15, wireMs: 0.75, waitMs: 4.25 })
+    expect(lap).toMatchObject({ lapMs: 20, computeMs: 15, wireMs: 1.75, waitMs: 3.25 })
     expect(
       lap?.hops.map(({ name, computeMs, wireMs, link }) => [name, computeMs, wireMs, link?.path]),
     ).toEqual([
       ['attic', 9, 0.75, 'direct'],
-      ['p2', null, null, 'direct'],
+      ['p2', null, 1, 'direct'],
     ])
   })
 
@@ -81,8 +81,19 @@ describe('the time of a lap', () => {
     ]
     const laps = recentLaps(aSwarm({ requests }), 5)
     expect(laps.map(({ request }) => request)).toEqual(['new', 'old'])
-    expect(laps[0]?.waitMs).toBe(0)
+    expect(laps[0]).toMatchObject({ waitMs: 0 })
     expect(recentLaps(aSwarm({ requests }), 1)).toHaveLength(1)
+  })
+
+  test('does not show as wire what was not measured, nor more than the compute leaves', () => {
+    const lap = (...wireMs: (number | null)[]) => {
+      const hops = wireMs.map((ms) => ({ computeMs: 1, wireMs: ms }))
+      const stages = wireMs.map((_, index) => peerId(`p${index}`))
+      const requests = [aRequest({ lapMs: 20, computeMs: 15, stages, hops })]
+      return recentLaps(aSwarm({ requests }), 1)[0]
+    }
+    expect(lap(1, null)).toMatchObject({ wireMs: null, waitMs: 5 })
+    expect(lap(4, 9)).toMatchObject({ wireMs: 5, waitMs: 0 })
   })
 
   test('names a stage whose device is gone', () => {

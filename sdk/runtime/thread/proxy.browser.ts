@@ -13,7 +13,7 @@ export function createWorkerStageRunner(options: BrowserOrtOptions): StageRunner
   return createThreadStageRunner({ spawn: spawnWorker }, options)
 }
 
-function spawnWorker(): Thread {
+function spawnWorker(): Thread<BrowserOrtOptions> {
   const worker = new Worker(new URL('./host.browser.ts', import.meta.url), {
     type: 'module',
     name: 'crowdinfer-stage',

@@ -13,7 +13,9 @@ import { serveStageRunner } from './serve.ts'
 const model = createTinyModel({ layerCount: 3 })
 const SESSION = 1 as SessionId
 
-type TestThread = Thread & {
+type TestOptions = { readonly prefer: string }
+
+type TestThread = Thread<TestOptions> & {
   isKilled: boolean
   crash(reason: string): void
   readonly transferred: number[]
@@ -22,7 +24,7 @@ type TestThread = Thread & {
 /** A thread in this thread: messages are cloned and transferred as a real one does. */
 function createTestThread(makeRunner: () => StageRunner): TestThread {
   let toPage: (reply: ThreadReply) => void = () => undefined
-  let toThread: (request: ThreadRequest) => void = () => undefined
+  let toThread: (request: ThreadRequest<TestOptions>) => void = () => undefined
   let onCrash: (reason: string) => void = () => undefined
   const transferred: number[] = []
   const thread: TestThread = {
@@ -67,6 +69,7 @@ function createTestThread(makeRunner: () => StageRunner): TestThread {
 
 function setUp(makeRunner: () => StageRunner = createFakeStageRunner) {
   const threads: TestThread[] = []
+  const killed: CrowdError[] = []
   const runner = createThreadStageRunner(
     {
       spawn() {
@@ -74,10 +77,11 @@ function setUp(makeRunner: () => StageRunner = createFakeStageRunner) {
         threads.push(thread)
         return thread
       },
+      onKilled: (error) => killed.push(error),
     },
     { prefer: 'auto' },
   )
-  return { runner, threads }
+  return { runner, threads, killed }
 }
 
 /** A runner whose steps never end. */
@@ -149,13 +153,14 @@ describe('the runner in front of a thread', () => {
 
   it('kills a thread that hangs; a new start makes a fresh one that wants its blocks', async () => {
     let makeRunner = hangingRunner
-    const { runner, threads } = setUp(() => makeRunner())
+    const { runner, threads, killed } = setUp(() => makeRunner())
     await runner.start()
     await load(runner)
     const calls = Promise.allSettled([runner.run(step(0)), runner.run(step(1))])
     await vi.advanceTimersByTimeAsync(STAGE_STEP_MS + 10_000)
     for (const call of await calls) expect(call).toMatchObject({ reason: { code: 'timeout' } })
     expect(threads[0]?.isKilled).toBe(true)
+    expect(killed.map(({ code }) => code)).toEqual(['timeout'])
     await expect(runner.run(step(0))).rejects.toMatchObject({ code: 'stage-failed' })
 
     makeRunner = createFakeStageRunner
@@ -180,13 +185,13 @@ describe('the runner in front of a thread', () => {
       }
       return { ...fake, run }
     }
-    const { runner, threads } = setUp(slow)
+    const { runner, killed } = setUp(slow)
     await runner.start()
     await load(runner)
     const calls = Promise.all([0, 1, 2, 3, 4].map((position) => runner.run(step(position))))
     await vi.advanceTimersByTimeAsync(3 * STAGE_STEP_MS)
     expect(await calls).toHaveLength(5)
-    expect(threads.map(({ isKilled }) => isKilled)).toEqual([false])
+    expect(killed).toEqual([])
     await runner.close()
     expect(vi.getTimerCount()).toBe(0)
   })
@@ -203,7 +208,7 @@ describe('the runner in front of a thread', () => {
   })
 
   it('fails what is waiting when the thread dies', async () => {
-    const { runner, threads } = setUp(hangingRunner)
+    const { runner, threads, killed } = setUp(hangingRunner)
     await runner.start()
     await load(runner)
     const waiting = runner.run(step(0))
@@ -212,7 +217,7 @@ describe('the runner in front of a thread', () => {
       code: 'stage-failed',
       message: expect.stringContaining('out of memory') as unknown,
     })
-    expect(threads[0]?.isKilled).toBe(true)
+    expect(killed).toHaveLength(1)
     await runner.close()
     expect(vi.getTimerCount()).toBe(0)
   })

@@ -1,14 +1,19 @@
 import { CrowdError, fromWire } from '../../core/errors.ts'
 import { STAGE_LOAD_MS, STAGE_STEP_MS } from '../../core/limits.ts'
-import type { BrowserOrtOptions } from '../ort.browser.ts'
 import type { BlockBytes, StageRunner, StageStep } from '../stage-runner.ts'
 import { transferable, type ThreadPort, type ThreadReply, type ThreadRequest } from './messages.ts'
 
 /** A thread that can be killed at any moment. */
-export type Thread = ThreadPort<ThreadRequest, ThreadReply> & {
+export type Thread<Options> = ThreadPort<ThreadRequest<Options>, ThreadReply> & {
   /** Called when the thread dies or can't be loaded. */
   onCrash(listener: (reason: string) => void): void
   kill(): void
+}
+
+export type ThreadRunnerDeps<Options> = {
+  readonly spawn: () => Thread<Options>
+  /** The thread was killed (hung, crashed); everything in it is gone until the next `start`. */
+  readonly onKilled?: (error: CrowdError) => void
 }
 
 /** The thread has limits of its own; this much later it is taken for hung. */
@@ -25,16 +30,16 @@ type Pending = {
 }
 
 /**
- * The StageRunner port in the page, in front of a compute thread. A thread that hangs or crashes is killed:
+ * The StageRunner port where nothing computes, in front of a compute thread. A thread that hangs or crashes is killed:
  * what was waiting fails, later calls fail with stage-failed, and a new `start` makes a fresh thread, for
  * which setStage wants all blocks again.
  */
-export function createThreadStageRunner(
-  deps: { readonly spawn: () => Thread },
-  options: BrowserOrtOptions,
+export function createThreadStageRunner<Options>(
+  deps: ThreadRunnerDeps<Options>,
+  options: Options,
 ): StageRunner {
   const pending = new Map<number, Pending>()
-  let thread: Thread | null = null
+  let thread: Thread<Options> | null = null
   let nextId = 0
   let watchdog: ReturnType<typeof setTimeout> | undefined
   let downReason = 'the compute thread is not started'
@@ -51,9 +56,8 @@ export function createThreadStageRunner(
     }, limitMs + GRACE_MS)
   }
 
-  function kill(error: CrowdError): void {
-    if (thread === null) return
-    thread.kill()
+  function stopThread(error: CrowdError): void {
+    thread?.kill()
     thread = null
     downReason = `the compute thread was stopped: ${error.message}`
     const waiting = [...pending.values()]
@@ -62,7 +66,13 @@ export function createThreadStageRunner(
     for (const { reject } of waiting) reject(error)
   }
 
-  function spawn(): Thread {
+  function kill(error: CrowdError): void {
+    if (thread === null) return
+    stopThread(error)
+    deps.onKilled?.(error)
+  }
+
+  function spawn(): Thread<Options> {
     const made = deps.spawn()
     made.listen(receive)
     made.onCrash((reason) => {
@@ -88,7 +98,7 @@ export function createThreadStageRunner(
   }
 
   async function call(
-    body: Body<ThreadRequest>,
+    body: Body<ThreadRequest<Options>>,
     what: string,
     rest: { readonly limitMs: number; readonly transfer?: ArrayBuffer[] },
   ): Promise<ThreadReply> {
@@ -141,7 +151,7 @@ export function createThreadStageRunner(
       if (thread === null) return
       // Whatever becomes of a polite end, the thread is gone afterwards.
       const timer = setTimeout(() => {
-        kill(new CrowdError('aborted', 'the runner was closed'))
+        stopThread(new CrowdError('aborted', 'the runner was closed'))
       }, CLOSE_MS)
       try {
         await call({ kind: 'close' }, 'closing', STEP)
@@ -149,7 +159,7 @@ export function createThreadStageRunner(
         if (!(thrown instanceof CrowdError)) throw thrown
       } finally {
         clearTimeout(timer)
-        kill(new CrowdError('aborted', 'the runner was closed'))
+        stopThread(new CrowdError('aborted', 'the runner was closed'))
       }
     },
   }

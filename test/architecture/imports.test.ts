@@ -119,7 +119,7 @@ test('the table notices a forbidden import', () => {
   expect(why('sdk/core/x.ts', 'valibot')).not.toBeNull()
   expect(why('sdk/core/x.ts', '../protocol/parse.ts')).not.toBeNull()
   expect(why('sdk/runtime/x.ts', '../protocol/parse.ts')).not.toBeNull()
-  expect(why('sdk/import/x.node.ts', '../storage/hash.ts')).not.toBeNull()
+  expect(why('sdk/storage/x.ts', '../import/import-model.node.ts')).not.toBeNull()
   expect(why('sdk/worker/x.ts', '../runtime/ort-queue.ts', true)).not.toBeNull()
   expect(why('sdk/worker/x.ts', '../runtime/stage-runner.ts')).not.toBeNull()
   expect(why('sdk/worker/x.ts', '../runtime/stage-runner.ts', true)).toBeNull()

@@ -65,7 +65,9 @@ it('outlives its Web Worker: what waited fails, and a new start computes in a fr
   await runner.start()
   expect(made).toHaveLength(2)
   expect(await load(runner)).toEqual([1])
-  const { computeMs: _, ...output } = before
-  expect(await runner.run(step())).toMatchObject(output)
+  expect(await runner.run(step())).toMatchObject({
+    ...before,
+    computeMs: expect.any(Number) as unknown,
+  })
   await runner.close()
 })

@@ -1,13 +1,13 @@
 import { CrowdError, toCrowdError } from '../core/errors.ts'
 import { CHUNK_BYTES, CREDIT_BYTES, FRAME_MAX_BYTES } from '../core/limits.ts'
 import { CHUNK_PAYLOAD_BYTES, createReassembler } from '../core/wire/chunker.ts'
-import { createReceiveWindow, createSendWindow } from '../core/wire/credits.ts'
 import { readLinkMessage, writeLinkMessage, type LinkMessage } from '../core/wire/link-message.ts'
+import { createBulkLane } from './bulk-lane.ts'
 import type { Channel, Lane, Link, PairOrder } from './channel.ts'
 import { createFrameInbox } from './frame-inbox.ts'
 import { createHandshake } from './handshake.ts'
 import { createPulse } from './pulse.ts'
-import { createSendQueue } from './send-queue.ts'
+import { createSendQueue, type LaneOut } from './send-queue.ts'
 import type { Timers } from './timers.ts'
 
 export type ChannelDeps = {
@@ -39,17 +39,11 @@ export type FrameChannel = Channel & {
 export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): FrameChannel {
   const { link, order, timers } = deps
   const creditBytes = options.creditBytes ?? CREDIT_BYTES
-  const sendWindow = createSendWindow(creditBytes)
-  const receiveWindow = createReceiveWindow(creditBytes)
-  const reassemblers = {
-    control: createReassembler(CHUNK_PAYLOAD_BYTES),
-    bulk: createReassembler(FRAME_MAX_BYTES),
-  }
+  const reassembler = createReassembler(CHUNK_PAYLOAD_BYTES)
   const inbox = createFrameInbox()
   const counters = { sent: 0, received: 0 }
   const closeHandlers: ((reason: string) => void)[] = []
   let closedBecause: string | null = null
-  let chunkHeardMs = timers.now()
 
   const opening = createOpening()
   const handshake = createHandshake({
@@ -57,16 +51,23 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
     windowBytes: creditBytes,
     timers,
     say,
-    onWindow: sendWindow.open,
+    onWindow: (windowBytes) => bulk.announced(windowBytes),
     onReady() {
       opening.resolve()
       queue.open()
+      bulk.open()
       pulse.start()
     },
   })
+  const bulk = createBulkLane({
+    out: laneOut(link, 'bulk'),
+    now: timers.now,
+    creditBytes,
+    grant: (consumed) => say('control', writeLinkMessage({ kind: 'credit', consumed })),
+    onBroken: breakOff,
+  })
   const queue = createSendQueue({
-    link,
-    window: sendWindow,
+    out: laneOut(link, 'control'),
     now: timers.now,
     onSent: (bytes) => {
       counters.sent += bytes
@@ -76,10 +77,15 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
   const pulse = createPulse({
     timers,
     ping: (number) => say('control', writeLinkMessage({ kind: 'ping', number })),
-    stuckSinceMs: () => (reassemblers.bulk.open ? chunkHeardMs : queue.stuckSinceMs),
-    onBeat: queue.pump,
+    stuckSinceMs: () => bulk.stuckSinceMs ?? queue.stuckSinceMs,
+    onBeat: pump,
     onDead: (reason) => finish(reason, true),
   })
+
+  function pump(): void {
+    queue.pump()
+    bulk.pump()
+  }
 
   function say(lane: Lane, message: Uint8Array): void {
     try {
@@ -110,6 +116,7 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
     const code = reason.startsWith('timeout') ? 'timeout' : 'link-closed'
     const error = new CrowdError(code, `link to ${order.peer} closed: ${reason}`)
     queue.fail(error)
+    bulk.fail(error)
     opening.reject(error)
     inbox.close()
     link.close(reason)
@@ -128,13 +135,13 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
 
   function receive(lane: Lane, bytes: Uint8Array): void {
     if (closedBecause !== null) return
-    counters.received += bytes.length
     pulse.heard()
     guarded(() => {
       if (bytes.length > CHUNK_BYTES) {
         throw new CrowdError('bad-frame', `bad link message: ${bytes.length} bytes`)
       }
       const message = readLinkMessage(bytes)
+      if (lane === 'control' || message.kind !== 'chunk') counters.received += bytes.length
       if (message.kind === 'chunk') receiveChunk(lane, bytes)
       else if (message.kind === 'hello' || message.kind === 'ack') handshake.receive(lane, message)
       else if (lane === 'control') handle(message)
@@ -147,8 +154,7 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
   ): void {
     switch (message.kind) {
       case 'credit':
-        sendWindow.granted(message.consumed)
-        queue.pump()
+        bulk.granted(message.consumed)
         break
       case 'ping':
         say('control', writeLinkMessage({ kind: 'pong', number: message.number }))
@@ -165,21 +171,14 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
   function receiveChunk(lane: Lane, bytes: Uint8Array): void {
     if (!handshake.heard(lane)) throw new CrowdError('bad-frame', 'bad chunk: before the hello')
     if (lane === 'bulk') {
-      chunkHeardMs = timers.now()
-      receiveWindow.received(bytes.length)
+      bulk.receive(bytes)
+      return
     }
-    const frame = reassemblers[lane].push(bytes)
-    const consumed = () => {
-      if (lane !== 'bulk' || closedBecause !== null) return
-      const total = receiveWindow.consumed(bytes.length)
-      if (total !== null) say('control', writeLinkMessage({ kind: 'credit', consumed: total }))
-    }
-    // Chunks of an unfinished frame lie in its own buffer already.
-    if (frame === null) consumed()
-    else inbox.put(frame, consumed)
+    const frame = reassembler.push(bytes)
+    if (frame !== null) inbox.put(frame, () => undefined)
   }
 
-  link.onDrain(queue.pump)
+  link.onDrain(pump)
   link.onClose((reason) => finish(reason))
   link.onMessage(receive)
   handshake.start()
@@ -194,19 +193,30 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
       if (frame.length === 0 || frame.length > limit) {
         throw new CrowdError('bad-frame', `frame of ${frame.length} bytes, the limit is ${limit}`)
       }
-      await queue.send(frame, lane)
+      await (lane === 'control' ? queue.send(frame) : bulk.send(frame))
     },
-    onFrame: (handler) => guarded(() => inbox.onFrame(handler)),
+    onFrame: (handler) =>
+      guarded(() => {
+        inbox.onFrame(handler)
+        bulk.onFrame(handler)
+      }),
     onClose(handler) {
       if (closedBecause !== null) handler(closedBecause)
       else closeHandlers.push(handler)
     },
     stats: () => ({
       rttMs: pulse.rttMs,
-      sentBytes: counters.sent,
-      receivedBytes: counters.received,
+      sentBytes: counters.sent + bulk.sentBytes,
+      receivedBytes: counters.received + bulk.receivedBytes,
     }),
     close: (reason) => finish(reason, true),
+  }
+}
+
+function laneOut(link: Link, lane: Lane): LaneOut {
+  return {
+    send: (message) => link.send(lane, message),
+    bufferedBytes: () => link.bufferedBytes(lane),
   }
 }
 

@@ -1,8 +1,6 @@
 import { CHUNK_PREFIX_BYTES, chunkBytesAt, writeChunk } from '../core/wire/chunker.ts'
-import type { SendWindow } from '../core/wire/credits.ts'
 import type { CrowdError } from '../core/errors.ts'
 import { BUFFER_HIGH_BYTES } from '../core/limits.ts'
-import type { Lane, Link } from './channel.ts'
 
 type Waiting = {
   readonly frame: Uint8Array
@@ -13,7 +11,7 @@ type Waiting = {
 
 export type SendQueue = {
   /** Resolves when the whole frame was handed to the link; at once where window and buffer have room. */
-  send(frame: Uint8Array, lane: Lane): Promise<void>
+  send(frame: Uint8Array): Promise<void>
   /** The handshake is through: frames may go out from now on. */
   open(): void
   /** Sends what can go now. Called when credit came or the link drained. */
@@ -24,9 +22,18 @@ export type SendQueue = {
   fail(error: CrowdError): void
 }
 
+/** One lane of a link, as its queue sees it. */
+export type LaneOut = {
+  /** @throws CrowdError link-closed */
+  send(message: Uint8Array): void
+  /** Bytes accepted by send() and not yet on the wire. */
+  bufferedBytes(): number
+}
+
 export type SendQueueDeps = {
-  readonly link: Link
-  readonly window: SendWindow
+  readonly out: LaneOut
+  /** What the other end takes; absent on the control lane, which needs none. */
+  readonly window?: { readonly free: number; sent(bytes: number): void }
   readonly now: () => number
   readonly onSent: (bytes: number) => void
   /** The link threw. */
@@ -34,34 +41,33 @@ export type SendQueueDeps = {
 }
 
 /**
- * Frames waiting for their way out, one line per lane. Bulk needs credit of the other end and room in the
- * transport's buffer; control needs only the room. Nothing here waits for a timer.
+ * Frames of one lane waiting for their way out. They need room in the transport's buffer and, on the bulk lane, credit
+ * of the other end. Nothing here waits for a timer.
  */
 export function createSendQueue(deps: SendQueueDeps): SendQueue {
-  const { link, window } = deps
-  const lines: Record<Lane, Waiting[]> = { control: [], bulk: [] }
-  const frameNumbers: Record<Lane, number> = { control: 0, bulk: 0 }
+  const { out, window } = deps
+  const line: Waiting[] = []
+  let frameNumber = 0
   let movedMs = deps.now()
   let failure: CrowdError | null = null
   let isOpen = false
 
-  function hasRoom(lane: Lane, bytes: number): boolean {
-    if (link.bufferedBytes(lane) > BUFFER_HIGH_BYTES) return false
-    return lane === 'control' || bytes <= window.free
+  function hasRoom(bytes: number): boolean {
+    if (out.bufferedBytes() > BUFFER_HIGH_BYTES) return false
+    return window === undefined || bytes <= window.free
   }
 
-  function pumpLane(lane: Lane): void {
-    const line = lines[lane]
+  function sendWaiting(): void {
     for (let head = line[0]; head !== undefined && failure === null; head = line[0]) {
       const bytes = chunkBytesAt(head.frame.length, head.offset)
-      if (!hasRoom(lane, bytes)) return
-      link.send(lane, writeChunk(head.frame, frameNumbers[lane], head.offset))
-      if (lane === 'bulk') window.sent(bytes)
+      if (!hasRoom(bytes)) return
+      out.send(writeChunk(head.frame, frameNumber, head.offset))
+      window?.sent(bytes)
       deps.onSent(bytes)
       movedMs = deps.now()
       head.offset += bytes - CHUNK_PREFIX_BYTES
       if (head.offset < head.frame.length) continue
-      frameNumbers[lane] = (frameNumbers[lane] + 1) >>> 0
+      frameNumber = (frameNumber + 1) >>> 0
       line.shift()
       head.done()
     }
@@ -70,19 +76,18 @@ export function createSendQueue(deps: SendQueueDeps): SendQueue {
   function pump(): void {
     if (failure !== null || !isOpen) return
     try {
-      pumpLane('control')
-      pumpLane('bulk')
+      sendWaiting()
     } catch (thrown) {
       deps.onBroken(thrown)
     }
   }
 
   return {
-    send(frame, lane) {
+    send(frame) {
       if (failure !== null) return Promise.reject(failure)
       return new Promise((done, failed) => {
-        if (lines.control.length + lines.bulk.length === 0) movedMs = deps.now()
-        lines[lane].push({ frame, offset: 0, done, failed })
+        if (line.length === 0) movedMs = deps.now()
+        line.push({ frame, offset: 0, done, failed })
         pump()
       })
     },
@@ -92,14 +97,12 @@ export function createSendQueue(deps: SendQueueDeps): SendQueue {
     },
     pump,
     get stuckSinceMs() {
-      return lines.control.length + lines.bulk.length === 0 ? null : movedMs
+      return line.length === 0 ? null : movedMs
     },
     fail(error) {
       if (failure !== null) return
       failure = error
-      for (const waiting of [...lines.control.splice(0), ...lines.bulk.splice(0)]) {
-        waiting.failed(error)
-      }
+      for (const waiting of line.splice(0)) waiting.failed(error)
     },
   }
 }

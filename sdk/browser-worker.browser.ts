@@ -1,10 +1,10 @@
+import { createComputeThread } from './compute-thread.browser.ts'
 import { tabIdentity } from './identity.browser.ts'
 import { createModelSource } from './model-source.browser.ts'
 import { createConnector } from './net/connector.ts'
 import { createSignaling } from './net/signaling-client.ts'
 import { createBrowserPeerLinks } from './net/simple-peer.browser.ts'
 import { createSystemTimers } from './net/timers.ts'
-import { createWorkerStageRunner } from './runtime/thread/proxy.browser.ts'
 import { openShardStore } from './storage/idb-shard-store.browser.ts'
 import { createWorker } from './worker/worker.ts'
 import type { Worker } from './worker/worker-snapshot.ts'
@@ -36,11 +36,17 @@ export async function createBrowserWorker(options: BrowserWorkerOptions): Promis
     identity: { role: 'worker', ...identity, name: options.name, secret: options.secret },
     timers,
   })
+  const thread = createComputeThread({ prefer: options.prefer ?? 'auto' })
   return createWorker(
     {
       signaling,
-      connector: createConnector({ signaling, makePeerLink: createBrowserPeerLinks(), timers }),
-      runner: createWorkerStageRunner({ prefer: options.prefer ?? 'auto' }),
+      connector: createConnector({
+        signaling,
+        makePeerLink: createBrowserPeerLinks(thread.lanes),
+        timers,
+      }),
+      runner: thread.runner,
+      makeSessions: thread.makeSessions,
       store,
       fetchPieces: (pieces, { signal, onProgress }) =>
         source.fetchInto(store, { pieces, signal, onProgress }),

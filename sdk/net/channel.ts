@@ -1,4 +1,5 @@
 import type { PairId, PeerId } from '../core/ids.ts'
+import type { DistantLane } from './distant-lanes.ts'
 
 /** How two peers reach each other. `local` = both ends in one process. */
 export type ChannelPath = 'direct' | 'turn' | 'relay' | 'local'
@@ -16,6 +17,8 @@ export type ChannelStats = {
  */
 export interface Link {
   readonly path: ChannelPath
+  /** The bulk lane where another thread serves it; then only its handshake passes through send() and onMessage(). */
+  readonly distant?: DistantLane
   /** Hands one message to the transport. @throws CrowdError link-closed */
   send(lane: Lane, message: Uint8Array): void
   /** Bytes accepted by send() and not yet on the wire; 0 where the transport doesn't tell. */
@@ -38,6 +41,8 @@ export interface Channel {
   readonly pair: PairId
   readonly peer: PeerId
   readonly path: ChannelPath
+  /** The lane in the compute thread that carries the frames; null where they pass here. */
+  readonly lane: number | null
   /**
    * Sends one frame; resolves when it was handed to the transport within the credit window.
    * Control-lane frames (tokens) overtake queued bulk. @throws CrowdError link-closed, timeout, bad-frame (too large)

@@ -2,7 +2,12 @@ import { CrowdError, toCrowdError } from '../core/errors.ts'
 import { CHUNK_BYTES, CREDIT_BYTES, FRAME_MAX_BYTES } from '../core/limits.ts'
 import { CHUNK_PAYLOAD_BYTES, createReassembler } from '../core/wire/chunker.ts'
 import { readLinkMessage, writeLinkMessage, type LinkMessage } from '../core/wire/link-message.ts'
-import { createBulkLane } from './bulk-lane.ts'
+import {
+  createBulkLane,
+  type BulkLane,
+  type BulkLaneDeps,
+  type LocalBulkLane,
+} from './bulk-lane.ts'
 import type { Channel, Lane, Link, PairOrder } from './channel.ts'
 import { createFrameInbox } from './frame-inbox.ts'
 import { createHandshake } from './handshake.ts'
@@ -59,12 +64,13 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
       pulse.start()
     },
   })
-  const bulk = createBulkLane({
-    out: laneOut(link, 'bulk'),
+  const grant = (consumed: number) => say('control', writeLinkMessage({ kind: 'credit', consumed }))
+  const { bulk, near } = bulkOf(link, {
     now: timers.now,
     creditBytes,
-    grant: (consumed) => say('control', writeLinkMessage({ kind: 'credit', consumed })),
+    grant,
     onBroken: breakOff,
+    onFault: fault,
   })
   const queue = createSendQueue({
     out: laneOut(link, 'control'),
@@ -106,13 +112,7 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
     closedBecause = reason
     handshake.stop()
     pulse.stop()
-    if (farewell) {
-      try {
-        link.send('control', writeLinkMessage({ kind: 'bye', reason }))
-      } catch {
-        // The transport was faster; the other end sees its close.
-      }
-    }
+    if (farewell) sayBye(link, reason)
     const code = reason.startsWith('timeout') ? 'timeout' : 'link-closed'
     const error = new CrowdError(code, `link to ${order.peer} closed: ${reason}`)
     queue.fail(error)
@@ -128,9 +128,12 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
     try {
       work()
     } catch (thrown) {
-      const error = toCrowdError(thrown)
-      finish(`${error.code}: ${error.message}`, true)
+      fault(toCrowdError(thrown))
     }
+  }
+
+  function fault({ code, message }: CrowdError): void {
+    finish(`${code}: ${message}`, true)
   }
 
   function receive(lane: Lane, bytes: Uint8Array): void {
@@ -171,7 +174,7 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
   function receiveChunk(lane: Lane, bytes: Uint8Array): void {
     if (!handshake.heard(lane)) throw new CrowdError('bad-frame', 'bad chunk: before the hello')
     if (lane === 'bulk') {
-      bulk.receive(bytes)
+      near?.receive(bytes)
       return
     }
     const frame = reassembler.push(bytes)
@@ -187,18 +190,18 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
     pair: order.pair,
     peer: order.peer,
     path: link.path,
+    lane: link.distant?.id ?? null,
     opened: opening.promise,
     async send(frame, lane) {
-      const limit = lane === 'control' ? CHUNK_PAYLOAD_BYTES : FRAME_MAX_BYTES
-      if (frame.length === 0 || frame.length > limit) {
-        throw new CrowdError('bad-frame', `frame of ${frame.length} bytes, the limit is ${limit}`)
-      }
-      await (lane === 'control' ? queue.send(frame) : bulk.send(frame))
+      checkSize(frame, lane)
+      if (lane === 'control') await queue.send(frame)
+      else if (near !== null) await near.send(frame)
+      else throw new CrowdError('internal', 'the frames of this link pass in another thread')
     },
     onFrame: (handler) =>
       guarded(() => {
         inbox.onFrame(handler)
-        bulk.onFrame(handler)
+        near?.onFrame(handler)
       }),
     onClose(handler) {
       if (closedBecause !== null) handler(closedBecause)
@@ -211,6 +214,34 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
     }),
     close: (reason) => finish(reason, true),
   }
+}
+
+function sayBye(link: Link, reason: string): void {
+  try {
+    link.send('control', writeLinkMessage({ kind: 'bye', reason }))
+  } catch {
+    // The transport was faster; the other end sees its close.
+  }
+}
+
+function checkSize(frame: Uint8Array, lane: Lane): void {
+  const limit = lane === 'control' ? CHUNK_PAYLOAD_BYTES : FRAME_MAX_BYTES
+  if (frame.length > 0 && frame.length <= limit) return
+  throw new CrowdError('bad-frame', `frame of ${frame.length} bytes, the limit is ${limit}`)
+}
+
+/** The bulk lane of a link; `near` where it is served in this thread. */
+function bulkOf(
+  link: Link,
+  deps: Omit<BulkLaneDeps, 'out'> & { onFault(error: CrowdError): void },
+): { readonly bulk: BulkLane; readonly near: LocalBulkLane | null } {
+  const { distant } = link
+  if (distant !== undefined) {
+    distant.follow({ grant: deps.grant, fault: deps.onFault })
+    return { bulk: distant, near: null }
+  }
+  const near = createBulkLane({ ...deps, out: laneOut(link, 'bulk') })
+  return { bulk: near, near }
 }
 
 function laneOut(link: Link, lane: Lane): LaneOut {

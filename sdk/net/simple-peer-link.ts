@@ -1,6 +1,7 @@
 import { CrowdError, toCrowdError } from '../core/errors.ts'
 import { BUFFER_LOW_BYTES } from '../core/limits.ts'
 import type { ChannelPath, Lane, Link, PairOrder } from './channel.ts'
+import type { DistantLane, DistantLanes } from './distant-lanes.ts'
 import { createLinkEvents, type LinkEvents } from './link-events.ts'
 import { NO_CANDIDATES, type MakePeerLink, type PeerTry, type PeerTryDeps } from './peer-link.ts'
 import { readPath } from './rtc-path.ts'
@@ -33,32 +34,39 @@ const BULK_CHANNEL_ID = 100
  * id, made on both sides before any signal is handled, so that no message can come before its channel. The ICE
  * servers are the order's and nobody else's.
  */
-export function createSimplePeerLinks(deps: { createPeer: CreateSimplePeer }): MakePeerLink {
-  return (tryDeps) => beginTry(deps.createPeer, tryDeps)
+export function createSimplePeerLinks(deps: SimplePeerDeps): MakePeerLink {
+  return (tryDeps) => beginTry(deps, tryDeps)
 }
 
-function beginTry(createPeer: CreateSimplePeer, { order, onSignal }: PeerTryDeps): PeerTry {
+export type SimplePeerDeps = {
+  readonly createPeer: CreateSimplePeer
+  /** The thread that serves bulk lanes, where there is one. */
+  readonly lanes?: Pick<DistantLanes, 'adopt'>
+}
+
+function beginTry(
+  { createPeer, lanes }: SimplePeerDeps,
+  { order, onSignal }: PeerTryDeps,
+): PeerTry {
   const events = createLinkEvents()
   const peer = createPeer({
     initiator: order.initiator,
     config: { iceServers: order.iceServers.map(toIceServer) },
   })
-  const bulk = peer._pc.createDataChannel('bulk', { negotiated: true, id: BULK_CHANNEL_ID })
-  bulk.binaryType = 'arraybuffer'
-  bulk.bufferedAmountLowThreshold = BUFFER_LOW_BYTES
+  const channel = peer._pc.createDataChannel('bulk', { negotiated: true, id: BULK_CHANNEL_ID })
 
   // simple-peer reports one end several times (error, close, the channel's close); the first counts.
   const end = (reason: string) => {
     events.close(reason)
     if (!peer.destroyed) peer.destroy()
+    // A data channel in another thread hears nothing of a connection that never opened.
+    bulk.distant?.fail(new CrowdError('link-closed', reason))
   }
   peer.on('signal', onSignal)
   peer.on('error', (error) => end(`transport: ${error.message}`))
   peer.on('close', () => end('transport: closed'))
   peer.on('data', (data) => take(events, 'control', data, end))
-  bulk.onmessage = (event) => take(events, 'bulk', event.data, end)
-  bulk.onbufferedamountlow = () => events.drain()
-  bulk.onclose = () => end('transport: closed')
+  const bulk = bulkOver(channel, lanes?.adopt(channel, order.peer) ?? null, { events, end })
 
   const opening = bothOpen(peer, bulk).then(async () =>
     linkOver({ peer, bulk, events, end }, await readPath(peer._pc)),
@@ -104,20 +112,53 @@ function hasCandidates(connection: RTCPeerConnection): boolean {
   return /^a=candidate:/m.test(connection.localDescription?.sdp ?? '')
 }
 
-function bothOpen(peer: SimplePeerInstance, bulk: RTCDataChannel): Promise<unknown> {
+function bothOpen(peer: SimplePeerInstance, bulk: BulkPort): Promise<unknown> {
   const control = new Promise<void>((done) => {
     peer.on('connect', done)
   })
-  const second = new Promise<void>((done) => {
-    if (bulk.readyState === 'open') done()
-    else bulk.onopen = () => done()
+  return Promise.all([control, bulk.opened])
+}
+
+/** The bulk data channel, here or in another thread. */
+type BulkPort = {
+  readonly opened: Promise<void>
+  readonly distant: DistantLane | null
+  send(message: Uint8Array): void
+  bufferedBytes(): number
+}
+
+function bulkOver(
+  channel: RTCDataChannel,
+  distant: DistantLane | null,
+  { events, end }: Pick<Parts, 'events' | 'end'>,
+): BulkPort {
+  if (distant !== null) {
+    distant.listen({
+      said: (bytes) => events.message('bulk', bytes),
+      closed: () => end('transport: closed'),
+    })
+    return { opened: distant.opened, distant, send: distant.say, bufferedBytes: () => 0 }
+  }
+  channel.binaryType = 'arraybuffer'
+  channel.bufferedAmountLowThreshold = BUFFER_LOW_BYTES
+  channel.onmessage = (event) => take(events, 'bulk', event.data, end)
+  channel.onbufferedamountlow = () => events.drain()
+  channel.onclose = () => end('transport: closed')
+  const opened = new Promise<void>((done) => {
+    if (channel.readyState === 'open') done()
+    else channel.onopen = () => done()
   })
-  return Promise.all([control, second])
+  return {
+    opened,
+    distant,
+    send: (message) => channel.send(asOwnBuffer(message)),
+    bufferedBytes: () => channel.bufferedAmount,
+  }
 }
 
 type Parts = {
   readonly peer: SimplePeerInstance
-  readonly bulk: RTCDataChannel
+  readonly bulk: BulkPort
   readonly events: LinkEvents
   readonly end: (reason: string) => void
 }
@@ -125,16 +166,17 @@ type Parts = {
 function linkOver({ peer, bulk, events, end }: Parts, path: ChannelPath): Link {
   return {
     path,
+    ...(bulk.distant === null ? {} : { distant: bulk.distant }),
     send(lane, message) {
       if (events.closed) throw new CrowdError('link-closed', 'the link is closed')
       try {
         if (lane === 'control') peer.send(message)
-        else bulk.send(asOwnBuffer(message))
+        else bulk.send(message)
       } catch (thrown) {
         throw toCrowdError(thrown, 'link-closed')
       }
     },
-    bufferedBytes: (lane) => (lane === 'control' ? peer.bufferSize : bulk.bufferedAmount),
+    bufferedBytes: (lane) => (lane === 'control' ? peer.bufferSize : bulk.bufferedBytes()),
     onDrain: events.onDrain,
     onMessage: events.onMessage,
     onClose: events.onClose,

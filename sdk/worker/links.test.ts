@@ -19,6 +19,7 @@ function fakeChannel() {
   const closedWith: string[] = []
   const channel = {
     path: 'direct',
+    lane: null,
     stats: () => ({ rttMs: 3, sentBytes: 0, receivedBytes: 0 }),
     onFrame: () => undefined,
     onClose: (handler: (reason: string) => void) => (onClose = handler),

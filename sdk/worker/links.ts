@@ -32,6 +32,8 @@ export type Links = {
   close(pair: PairId, reason: string): void
   /** The open channel of a pair; waits for it. @throws CrowdError timeout, link-closed */
   channel(pair: PairId): Promise<Channel>
+  /** A peer broke the rules: its links close, and it hears why. */
+  reject(peer: PeerId, reason: string): void
   list(): WorkerSnapshot['links']
   /** Tells the server about every open link again, after a reconnect. */
   announce(): void
@@ -135,6 +137,11 @@ export function createLinks(deps: LinksDeps): Links {
         result.reject(new CrowdError('timeout', `no link ${pair} within ${SESSION_OPEN_MS} ms`))
       })
       return result.promise.finally(cancel)
+    },
+    reject(peer, reason) {
+      for (const { order, channel } of entries.values()) {
+        if (order.peer === peer) channel?.close(reason)
+      }
     },
     list() {
       return [...entries.values()].map(({ order, channel, closed }) => ({

@@ -4,10 +4,9 @@ import type { PairId, PeerId, SessionId } from '../core/ids.ts'
 import type { Manifest } from '../core/model/manifest.ts'
 import { GREEDY } from '../core/sampling/params.ts'
 import { encodeFrame, type ActivationFrame } from '../core/wire/frame.ts'
-import type { Channel } from '../net/channel.ts'
 import type { ClientMessage } from '../protocol/client-to-server.ts'
 import type { StageStep } from '../runtime/stage-runner.ts'
-import { createSessions } from './sessions.ts'
+import { createSessions, type FrameSink } from './sessions.ts'
 import type { SessionOrder } from './stage-session.ts'
 
 const HIDDEN = 4
@@ -59,13 +58,14 @@ function setUp() {
   const released: SessionId[] = []
   const sent: Uint8Array[] = []
   const link = { open: true, broken: false }
-  const channel = {
+  const sink: FrameSink = {
+    lane: null,
     send: (bytes: Uint8Array) => {
       if (link.broken) return Promise.reject(new CrowdError('link-closed', 'transport'))
       sent.push(bytes)
       return Promise.resolve()
     },
-  } as unknown as Channel
+  }
   const sessions = createSessions({
     runner: {
       run: (step) => {
@@ -77,8 +77,8 @@ function setUp() {
         return Promise.resolve()
       },
     },
-    channel: () =>
-      link.open ? Promise.resolve(channel) : Promise.reject(new CrowdError('timeout', 'no link')),
+    link: () =>
+      link.open ? Promise.resolve(sink) : Promise.reject(new CrowdError('timeout', 'no link')),
     tell: (message) => told.push(message),
     onStep: () => undefined,
     onChange: () => undefined,

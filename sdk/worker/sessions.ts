@@ -1,28 +1,47 @@
-import { CrowdError, toCrowdError } from '../core/errors.ts'
+import { CrowdError, toCrowdError, type WireError } from '../core/errors.ts'
 import type { PairId, PeerId, SessionId } from '../core/ids.ts'
 import { PREFILL_CHUNK_TOKENS } from '../core/limits.ts'
-import type { Manifest } from '../core/model/manifest.ts'
 import { decodeFrame, encodeFrame, type Frame, type FrameExpectation } from '../core/wire/frame.ts'
-import type { Channel, Lane } from '../net/channel.ts'
 import type { ClientMessage } from '../protocol/client-to-server.ts'
 import type { ServerMessageOf } from '../protocol/server-to-client.ts'
 import type { StageRunner } from '../runtime/stage-runner.ts'
-import { createStageSession, type SessionOrder, type StageSession } from './stage-session.ts'
+import {
+  createStageSession,
+  type SessionModel,
+  type SessionOrder,
+  type StageSession,
+} from './stage-session.ts'
 
 export type SessionsDeps = {
   runner: Pick<StageRunner, 'run' | 'release'>
-  channel(pair: PairId): Promise<Channel>
+  link(pair: PairId): Promise<FrameSink>
   tell(message: ClientMessage): void
   onStep(tokens: number, computeMs: number): void
   onChange(): void
   now(): number
 }
 
-type Open = { readonly order: SessionOrder; readonly session: StageSession; next: Channel | null }
+/** Makes the sessions of a worker, here or in another thread. */
+export type MakeSessions = (
+  deps: SessionsDeps & {
+    /** Sessions in another thread can't throw: this peer's frame broke the rules, its link must close. */
+    onBadFrame(peer: PeerId, error: WireError): void
+  },
+) => Sessions
+
+/** Where frames for the next stage go. */
+export type FrameSink = {
+  /** The lane in the compute thread, where there is one. */
+  readonly lane: number | null
+  /** Resolves when the frame was handed to the link. @throws CrowdError link-closed */
+  send(frame: Uint8Array): Promise<void>
+}
+
+type Open = { readonly order: SessionOrder; readonly session: StageSession; next: FrameSink | null }
 
 /** The sessions of one worker, keyed by session and epoch; frames find theirs by the header. */
 export type Sessions = {
-  open(order: SessionOrder, manifest: Manifest): Promise<void>
+  open(order: SessionOrder, model: SessionModel): Promise<void>
   start(message: ServerMessageOf<'session-start'>): void
   close(message: ServerMessageOf<'session-close'>): Promise<void>
   /** @throws CrowdError bad-frame, non-finite: the link that brought it must close */
@@ -51,9 +70,9 @@ export function createSessions(deps: SessionsDeps): Sessions {
     await deps.runner.release(session).catch(() => undefined)
   }
 
-  async function sendFrame(open: Open, frame: Frame, lane: Lane): Promise<void> {
+  async function sendFrame(open: Open, frame: Frame): Promise<void> {
     if (open.next === null) throw new CrowdError('link-closed', 'no link to the next stage')
-    await open.next.send(encodeFrame(frame), lane)
+    await open.next.send(encodeFrame(frame))
   }
 
   function find(session: SessionId, epoch: number): Open | null {
@@ -62,8 +81,8 @@ export function createSessions(deps: SessionsDeps): Sessions {
   }
 
   return {
-    async open(order, manifest) {
-      expectation = { hiddenSize: manifest.hiddenSize, maxTokens: PREFILL_CHUNK_TOKENS }
+    async open(order, model) {
+      expectation = { hiddenSize: model.hiddenSize, maxTokens: PREFILL_CHUNK_TOKENS }
       const former = sessions.get(order.session)
       if (former !== undefined && former.order.epoch >= order.epoch) return
       if (former !== undefined) await drop(order.session)
@@ -72,8 +91,8 @@ export function createSessions(deps: SessionsDeps): Sessions {
         session: createStageSession(
           {
             runner: deps.runner,
-            manifest,
-            sendFrame: (frame, lane) => sendFrame(open, frame, lane),
+            model,
+            sendFrame: (frame) => sendFrame(open, frame),
             tell: deps.tell,
             onStep: deps.onStep,
             now: deps.now,
@@ -85,7 +104,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
       sessions.set(order.session, open)
       deps.onChange()
       try {
-        if (order.nextPair !== null) open.next = await deps.channel(order.nextPair)
+        if (order.nextPair !== null) open.next = await deps.link(order.nextPair)
         deps.tell({ kind: 'session-ready', session: order.session, epoch: order.epoch })
       } catch (thrown) {
         open.session.fail(toCrowdError(thrown, 'link-closed'))

@@ -78,7 +78,7 @@ function ring(stageCount: number, tokens: number[], change: Partial<SessionOrder
       createStageSession(
         {
           runner: { run },
-          manifest,
+          model: manifest,
           sendFrame: (frame) => {
             const read = decodeFrame(encodeFrame(frame))
             frames.push(read)

@@ -6,18 +6,20 @@ import { needsHistory, type SampledToken } from '../core/sampling/params.ts'
 import { createLapMeter } from '../core/session/lap-meter.ts'
 import type { FinishReason } from '../core/session/request.ts'
 import type { ActivationFrame, Frame, TokenFrame } from '../core/wire/frame.ts'
-import type { Lane } from '../net/channel.ts'
 import type { ClientMessage } from '../protocol/client-to-server.ts'
 import type { ServerMessageOf } from '../protocol/server-to-client.ts'
 import type { StageOutput, StageRunner, StageStep } from '../runtime/stage-runner.ts'
 
 export type SessionOrder = ServerMessageOf<'session-open'>
 
+/** What a session needs to know of the model. */
+export type SessionModel = Pick<Manifest, 'hiddenSize' | 'contextLength' | 'eosTokenIds'>
+
 export type StageSessionDeps = {
   runner: Pick<StageRunner, 'run'>
-  manifest: Manifest
+  model: SessionModel
   /** To the next stage of the route (from the last one to the first). */
-  sendFrame(frame: Frame, lane: Lane): Promise<void>
+  sendFrame(frame: Frame): Promise<void>
   /** To the host. */
   tell(message: ClientMessage): void
   /** A step was computed here: rows and ms. */
@@ -109,7 +111,7 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
   async function passOn(output: StageOutput, work: Work, computeMicros: number): Promise<void> {
     if (output.kind !== 'hidden')
       throw new CrowdError('internal', `stage ${order.stage} gave ${output.kind}`)
-    const { hiddenSize } = deps.manifest
+    const { hiddenSize } = deps.model
     const frame: Frame = {
       kind: 'activation',
       ...head,
@@ -122,7 +124,7 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
       computeMicros,
     }
     step += 1
-    await deps.sendFrame(frame, 'bulk')
+    await deps.sendFrame(frame)
   }
 
   /**
@@ -142,7 +144,7 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
     else {
       const { token } = sampled
       const frame: Frame = { kind: 'token', ...head, step, position, token, computeMicros: 0 }
-      sent = deps.sendFrame(frame, 'bulk')
+      sent = deps.sendFrame(frame)
     }
     step += 1
     last.tell({ sampled, position, computeMicros, reason })
@@ -183,7 +185,7 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
       }
       if (isFirst) throw new CrowdError('bad-frame', 'an activation came to the first stage')
       // More than a whole context can't be meant, and must not pile up here.
-      if (waitingRows + frame.tokenCount > deps.manifest.contextLength) {
+      if (waitingRows + frame.tokenCount > deps.model.contextLength) {
         throw new CrowdError('bad-frame', `${waitingRows} rows of this session wait already`)
       }
       waitingRows += frame.tokenCount
@@ -225,7 +227,7 @@ type Choice = {
 /** What only the last stage keeps: the answer so far, where it ends, and how long laps take. */
 function createLastStage(deps: StageSessionDeps, order: SessionOrder): LastStage {
   const head = { session: order.session, epoch: order.epoch }
-  const stops = new Set([...deps.manifest.eosTokenIds, ...order.stopIds])
+  const stops = new Set([...deps.model.eosTokenIds, ...order.stopIds])
   const history = needsHistory(order.sampling) ? [...order.history] : null
   const meter = createLapMeter(order.stages.length)
   let tokens = 0

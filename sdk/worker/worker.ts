@@ -1,25 +1,27 @@
 import { CrowdError, toCrowdError } from '../core/errors.ts'
 import type { Manifest } from '../core/model/manifest.ts'
-import type { Connector } from '../net/channel.ts'
+import type { Channel, Connector } from '../net/channel.ts'
 import type { Signaling, SignalingState } from '../net/signaling.ts'
 import type { ClientMessage } from '../protocol/client-to-server.ts'
 import type { ServerMessage } from '../protocol/server-to-client.ts'
 import type { StageRunner } from '../runtime/stage-runner.ts'
 import type { ShardStore } from '../storage/shard-store.ts'
-import { createAnnouncer } from './announcer.ts'
+import { createAnnouncer, type Announcer } from './announcer.ts'
 import { dispatch } from './dispatch.ts'
 import { createLinks } from './links.ts'
 import { createReviver } from './reviver.ts'
-import { createSessions } from './sessions.ts'
+import { createSessions, type FrameSink, type MakeSessions } from './sessions.ts'
 import { createStageHolder, type FetchPieces } from './stage-holder.ts'
 import { createStepMeter } from './step-meter.ts'
 import type { Worker, WorkerSnapshot } from './worker-snapshot.ts'
-import { freshState, snapshotOf } from './worker-view.ts'
+import { freshState, snapshotOf, type WorkerState } from './worker-view.ts'
 
 export type WorkerDeps = {
   signaling: Signaling
   connector: Connector
   runner: StageRunner
+  /** Where sessions run; beside the rest when absent. */
+  makeSessions?: MakeSessions
   store: ShardStore
   fetchPieces: FetchPieces
   /** The manifest at a path of the host, parsed. @throws CrowdError piece-unavailable, model-invalid */
@@ -61,9 +63,10 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     onChange: changed,
     later: deps.later,
   })
-  const sessions = createSessions({
+  const makeSessions: MakeSessions = deps.makeSessions ?? createSessions
+  const sessions = makeSessions({
     runner: deps.runner,
-    channel: (pair) => links.channel(pair),
+    link: async (pair) => sinkOf(await links.channel(pair)),
     tell(message) {
       tell(message)
       if (message.kind === 'session-failed') reviver.stepFailed(message.error.code)
@@ -71,6 +74,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     onStep: (tokens, computeMs) => meter.add(tokens, computeMs),
     onChange: changed,
     now: deps.now,
+    onBadFrame: (peer, { code, message }) => links.reject(peer, `${code}: ${message}`),
   })
   const reviver = createReviver({
     runner: deps.runner,
@@ -192,6 +196,25 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
         fail(thrown)
       }
     },
+    ...createPledging(state, announcer),
+    async leave() {
+      if (state.gone !== null) return
+      state.gone = 'left'
+      await shutDown('the device left')
+    },
+  }
+}
+
+function sinkOf(channel: Channel): FrameSink {
+  return { lane: channel.lane, send: (frame) => channel.send(frame, 'bulk') }
+}
+
+/** What the owner of the device decides about it, and the host must hear. */
+function createPledging(
+  state: WorkerState,
+  announcer: Pick<Announcer, 'pledge'>,
+): Pick<Worker, 'setPledge' | 'pause' | 'resume' | 'setHidden'> {
+  return {
     setPledge(memoryBytes) {
       state.pledgeBytes = memoryBytes
       void announcer.pledge()
@@ -207,11 +230,6 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     setHidden(hidden) {
       state.hidden = hidden
       void announcer.pledge()
-    },
-    async leave() {
-      if (state.gone !== null) return
-      state.gone = 'left'
-      await shutDown('the device left')
     },
   }
 }

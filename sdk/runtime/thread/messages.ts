@@ -14,6 +14,7 @@ export type ThreadRequest<Options> = { readonly id: number } & (
   | { readonly kind: 'load-block'; readonly block: number; readonly bytes: BlockBytes }
   | { readonly kind: 'run'; readonly step: StageStep }
   | { readonly kind: 'release'; readonly session: SessionId }
+  | { readonly kind: 'beat' }
   | { readonly kind: 'close' }
 )
 

@@ -18,6 +18,8 @@ type TestOptions = { readonly prefer: string }
 type TestThread = Thread<TestOptions> & {
   isKilled: boolean
   crash(reason: string): void
+  /** From now on it hears nothing. */
+  mute(): void
   readonly transferred: number[]
 }
 
@@ -45,6 +47,9 @@ function createTestThread(makeRunner: () => StageRunner): TestThread {
     },
     crash(reason) {
       onCrash(reason)
+    },
+    mute() {
+      toThread = () => undefined
     },
     kill() {
       thread.isKilled = true
@@ -192,6 +197,22 @@ describe('the runner in front of a thread', () => {
     await vi.advanceTimersByTimeAsync(3 * STAGE_STEP_MS)
     expect(await calls).toHaveLength(5)
     expect(killed).toEqual([])
+    await runner.close()
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('kills a thread that gives no sign of life when it is asked for one', async () => {
+    const { runner, threads, killed } = setUp(createFakeStageRunner)
+    await runner.start()
+    runner.beat()
+    runner.beat()
+    await vi.advanceTimersByTimeAsync(2 * STAGE_STEP_MS)
+    expect(killed).toEqual([])
+    threads[0]?.mute()
+    runner.beat()
+    await vi.advanceTimersByTimeAsync(STAGE_STEP_MS + 10_000)
+    expect(killed.map(({ code }) => code)).toEqual(['timeout'])
+    runner.beat()
     await runner.close()
     expect(vi.getTimerCount()).toBe(0)
   })

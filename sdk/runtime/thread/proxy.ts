@@ -16,6 +16,11 @@ export type ThreadRunnerDeps<Options> = {
   readonly onKilled?: (error: CrowdError) => void
 }
 
+export type ThreadStageRunner = StageRunner & {
+  /** Asks the thread for a sign of life; without one it is killed like a thread that hangs in a step. */
+  beat(): void
+}
+
 /** The thread has limits of its own; this much later it is taken for hung. */
 const GRACE_MS = 5_000
 const CLOSE_MS = 5_000
@@ -37,7 +42,7 @@ type Pending = {
 export function createThreadStageRunner<Options>(
   deps: ThreadRunnerDeps<Options>,
   options: Options,
-): StageRunner {
+): ThreadStageRunner {
   const pending = new Map<number, Pending>()
   let thread: Thread<Options> | null = null
   let nextId = 0
@@ -142,6 +147,12 @@ export function createThreadStageRunner<Options>(
       const body = { kind: 'run', step: sent.step } as const
       const reply = await call(body, 'a step', { ...STEP, transfer: sent.transfer })
       return expectKind(reply, 'ran').output
+    },
+    beat() {
+      // Whoever waits for a step or a load watches already, and a failure is told through onKilled.
+      if (thread !== null && pending.size === 0) {
+        call({ kind: 'beat' }, 'a sign of life', STEP).catch(() => undefined)
+      }
     },
     async release(session) {
       if (thread !== null) await call({ kind: 'release', session }, 'releasing a session', STEP)

@@ -34,6 +34,8 @@ export function serveStageRunner<Options>(
       case 'release':
         await runner.release(request.session)
         return { id, kind: 'done' }
+      case 'beat':
+        return { id, kind: 'done' }
       case 'close':
         await runner.close()
         return { id, kind: 'done' }

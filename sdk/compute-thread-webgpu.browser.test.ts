@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { describeStageRunnerContract } from '../../../test/contracts/stage-runner.contract.ts'
-import type { SessionId } from '../../core/ids.ts'
-import type { WeightDtype } from '../../core/model/manifest.ts'
-import { GREEDY, type SampledToken } from '../../core/sampling/params.ts'
-import type { StageRunner } from '../stage-runner.ts'
-import { createTinyModel, type TinyModel } from '../tiny-model.ts'
-import { createWorkerStageRunner } from './proxy.browser.ts'
+import { describeStageRunnerContract } from '../test/contracts/stage-runner.contract.ts'
+import type { SessionId } from './core/ids.ts'
+import type { WeightDtype } from './core/model/manifest.ts'
+import { GREEDY, type SampledToken } from './core/sampling/params.ts'
+import type { StageRunner } from './runtime/stage-runner.ts'
+import { createTinyModel, type TinyModel } from './runtime/tiny-model.ts'
+import { createComputeThread } from './compute-thread.browser.ts'
 
 const LIMIT_MS = 180_000
 const SESSION = 1 as SessionId
 const runners: StageRunner[] = []
 
 async function started(prefer: 'webgpu' | 'wasm'): Promise<StageRunner> {
-  const runner = createWorkerStageRunner({ prefer })
+  const runner = createComputeThread({ prefer }).runner
   runners.push(runner)
   const report = await runner.start()
   expect(report.provider, report.notes.join()).toBe(prefer)
@@ -65,7 +65,7 @@ async function greedy(
 vi.setConfig({ testTimeout: LIMIT_MS })
 
 describeStageRunnerContract('WebGPU in a Web Worker', {
-  makeRunner: () => createWorkerStageRunner({ prefer: 'webgpu' }),
+  makeRunner: () => createComputeThread({ prefer: 'webgpu' }).runner,
   model: createTinyModel({ layerCount: 3, contextLength: 320 }),
   tolerance: 1e-3,
   startLimitMs: LIMIT_MS,
@@ -102,7 +102,7 @@ describe('WebGPU in a Web Worker', () => {
   it(
     'is passed over where it is only software, unless asked for, and that is said',
     async () => {
-      const runner = createWorkerStageRunner({ prefer: 'auto' })
+      const runner = createComputeThread({ prefer: 'auto' }).runner
       runners.push(runner)
       const report = await runner.start()
       expect(report.provider).toBe('wasm')

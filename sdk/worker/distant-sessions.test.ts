@@ -1,0 +1,238 @@
+import { expect, test } from 'vitest'
+import { CrowdError } from '../core/errors.ts'
+import type { PairId, PeerId, SessionId } from '../core/ids.ts'
+import type { MessageEnd } from '../core/message-end.ts'
+import type { Manifest } from '../core/model/manifest.ts'
+import { GREEDY } from '../core/sampling/params.ts'
+import { decodeFrame, encodeFrame } from '../core/wire/frame.ts'
+import type { ClientMessage } from '../protocol/client-to-server.ts'
+import { createDistantSessions } from './distant-sessions.ts'
+import { createSessionHost } from './session-host.ts'
+import type { SessionCommand, SessionNews } from './session-messages.ts'
+import type { SessionOrder } from './stage-session.ts'
+
+const HIDDEN = 4
+// Only what a session reads of a manifest.
+const manifest = { hiddenSize: HIDDEN, eosTokenIds: [9], contextLength: 20 } as unknown as Manifest
+const PAIR = 'pair' as PairId
+const [first, middle, last] = ['first', 'middle', 'last'] as PeerId[] as [PeerId, PeerId, PeerId]
+
+const order = (change: Partial<SessionOrder> = {}): SessionOrder => ({
+  kind: 'session-open',
+  session: 7 as SessionId,
+  epoch: 1,
+  stage: 1,
+  stages: [first, middle, last].map((peer, index) => ({
+    peer,
+    range: { start: index, end: index + 1 },
+  })),
+  nextPair: PAIR,
+  sampling: GREEDY,
+  history: [],
+  promptLength: 1,
+  maxTokens: 10,
+  stopIds: [],
+  ...change,
+})
+
+const frame = (position = 0): Uint8Array<ArrayBuffer> =>
+  encodeFrame({
+    kind: 'activation',
+    session: 7 as SessionId,
+    epoch: 1,
+    step: 0,
+    position,
+    tokenCount: 1,
+    hiddenSize: HIDDEN,
+    sample: true,
+    data: new Float32Array(HIDDEN).fill(1),
+    computeMicros: 0,
+  })
+
+/** Two ends whose messages are cloned and arrive later, as between threads. */
+function endsOf<A, B>(): [MessageEnd<A, B>, MessageEnd<B, A>] {
+  let toFirst: (message: B) => void = () => undefined
+  let toSecond: (message: A) => void = () => undefined
+  return [
+    {
+      post: (message, transfer) =>
+        queueMicrotask(sendCopy(message, transfer, (copy) => toSecond(copy))),
+      listen: (listener) => (toFirst = listener),
+    },
+    {
+      post: (message, transfer) =>
+        queueMicrotask(sendCopy(message, transfer, (copy) => toFirst(copy))),
+      listen: (listener) => (toSecond = listener),
+    },
+  ]
+}
+
+function sendCopy<T>(message: T, transfer: readonly object[] = [], to: (copy: T) => void) {
+  // Only buffers are transferred here.
+  const copy = structuredClone(message, { transfer: [...transfer] as ArrayBuffer[] })
+  return () => to(copy)
+}
+
+type Options = {
+  readonly lane?: number | null
+  readonly noLink?: boolean
+  readonly broken?: boolean
+}
+
+function setUp({ lane = null, noLink = false, broken = false }: Options = {}) {
+  const told: ClientMessage[] = []
+  const steps: [number, number][] = []
+  const released: SessionId[] = []
+  const bad: [PeerId, string][] = []
+  const onLanes: [number, Uint8Array][] = []
+  const passed: Uint8Array[] = []
+
+  function thread(end: MessageEnd<SessionNews, SessionCommand>) {
+    return createSessionHost({
+      end,
+      runner: {
+        run: ({ input }) => {
+          const data =
+            input.kind === 'hidden'
+              ? input.data.map((value) => value + 1)
+              : new Float32Array(HIDDEN)
+          return Promise.resolve({ kind: 'hidden', data, computeMs: 3 })
+        },
+        release: (session) => {
+          released.push(session)
+          return Promise.resolve()
+        },
+      },
+      sendOnLane: (number, bytes) => {
+        onLanes.push([number, bytes])
+        return Promise.resolve()
+      },
+      now: () => 0,
+    })
+  }
+
+  const sessions = createDistantSessions({
+    runner: { run: () => Promise.reject(new Error('not here')), release: () => Promise.resolve() },
+    link: () =>
+      noLink
+        ? Promise.reject(new CrowdError('timeout', 'no link'))
+        : Promise.resolve({
+            lane,
+            send: (bytes: Uint8Array) => {
+              if (broken) return Promise.reject(new CrowdError('link-closed', 'transport'))
+              passed.push(bytes)
+              return Promise.resolve()
+            },
+          }),
+    tell: (message) => told.push(message),
+    onStep: (tokens, computeMs) => steps.push([tokens, computeMs]),
+    onChange: () => undefined,
+    onBadFrame: (peer, { code }) => bad.push([peer, code]),
+    now: () => 0,
+  })
+
+  function begin() {
+    const [page, inThread] = endsOf<SessionCommand, SessionNews>()
+    sessions.attach(page)
+    return thread(inThread)
+  }
+  const settled = () => new Promise((resolve) => setImmediate(resolve))
+  return { sessions, host: begin(), begin, told, steps, released, bad, onLanes, passed, settled }
+}
+
+test('SE1 a stage is ready once the page found the link to the next one', async () => {
+  const { sessions, told, settled } = setUp()
+  await sessions.open(order(), manifest)
+  await settled()
+  expect(told).toEqual([{ kind: 'session-ready', session: 7, epoch: 1 }])
+  expect(sessions.count()).toBe(1)
+})
+
+test('a frame that comes on a lane goes on on a lane, and the page hears only of the step', async () => {
+  const { sessions, host, told, steps, onLanes, passed, settled } = setUp({ lane: 4 })
+  await sessions.open(order(), manifest)
+  await settled()
+  host.onFrame(first, frame(5))
+  await settled()
+  const [[lane, bytes] = [0, new Uint8Array()]] = onLanes
+  expect(lane).toBe(4)
+  const data = new Float32Array(HIDDEN).fill(2)
+  expect(decodeFrame(bytes)).toMatchObject({ kind: 'activation', position: 5, data })
+  expect(passed).toEqual([])
+  expect(steps).toEqual([[1, 3]])
+  expect(told.slice(1)).toEqual([{ kind: 'session-step', session: 7, epoch: 1, computeMs: 3 }])
+})
+
+test('where frames pass the page they come to the thread and back', async () => {
+  const { sessions, passed, onLanes, settled } = setUp()
+  await sessions.open(order(), manifest)
+  await settled()
+  sessions.onFrame(first, frame(3))
+  await settled()
+  expect(onLanes).toEqual([])
+  expect(passed.map((bytes) => decodeFrame(bytes))).toMatchObject([{ position: 3 }])
+})
+
+test('SE4 a frame of a stranger is refused, wherever it came', async () => {
+  const { sessions, host, bad, settled } = setUp()
+  await sessions.open(order(), manifest)
+  await settled()
+  expect(() => host.onFrame(last, frame())).toThrow('not the stage before')
+  sessions.onFrame(last, frame())
+  await settled()
+  expect(bad).toEqual([[last, 'bad-frame']])
+})
+
+test.each<[string, Options, string]>([
+  ['no link to the next stage', { noLink: true }, 'timeout'],
+  ['a link that breaks while sending', { broken: true }, 'link-closed'],
+])('SE6 %s fails the session once', async (_name, options, code) => {
+  const { sessions, told, settled } = setUp(options)
+  await sessions.open(order(), manifest)
+  await settled()
+  if (options.broken === true) sessions.onFrame(first, frame())
+  await settled()
+  sessions.onLost(PAIR, 'transport')
+  sessions.failAll(new CrowdError('stage-lost', 'other layers'))
+  await settled()
+  expect(told.filter(({ kind }) => kind === 'session-failed')).toMatchObject([{ error: { code } }])
+})
+
+test('SE6 SE7 a thread that is gone fails what ran in it, once, and the next one serves anew', async () => {
+  const { sessions, begin, told, released, settled } = setUp()
+  await sessions.open(order(), manifest)
+  await sessions.open(order({ session: 8 as SessionId }), manifest)
+  await settled()
+  await sessions.close({ kind: 'session-close', session: 8 as SessionId, epoch: 1 })
+  await settled()
+  expect(released).toEqual([8])
+  sessions.lost(new CrowdError('stage-failed', 'the compute thread died'))
+  expect(told.slice(2)).toMatchObject([
+    { kind: 'session-failed', session: 7, error: { code: 'stage-failed' } },
+  ])
+  expect(sessions.count()).toBe(0)
+  await sessions.dropAll()
+  begin()
+  await sessions.open(order({ epoch: 2 }), manifest)
+  await settled()
+  expect(told.at(-1)).toEqual({ kind: 'session-ready', session: 7, epoch: 2 })
+})
+
+test('what ended or failed in the thread is not failed again when the thread is gone', async () => {
+  const { sessions, told, settled } = setUp()
+  await sessions.open(order(), manifest)
+  await settled()
+  sessions.onLost(PAIR, 'transport')
+  await settled()
+  sessions.lost(new CrowdError('stage-failed', 'the compute thread died'))
+  expect(told.filter(({ kind }) => kind === 'session-failed')).toHaveLength(1)
+})
+
+test('after a reconnect everything is forgotten and its caches are freed', async () => {
+  const { sessions, released, settled } = setUp()
+  await sessions.open(order(), manifest)
+  await settled()
+  await sessions.dropAll()
+  expect(released).toEqual([7])
+  expect(sessions.count()).toBe(0)
+})

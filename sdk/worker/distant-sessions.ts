@@ -1,0 +1,132 @@
+import { CrowdError, toCrowdError } from '../core/errors.ts'
+import type { PairId, SessionId } from '../core/ids.ts'
+import type { MessageEnd } from '../core/message-end.ts'
+import { createDeferred, type Deferred } from './deferred.ts'
+import type { SessionCommand, SessionNews } from './session-messages.ts'
+import type { FrameSink, MakeSessions, Sessions } from './sessions.ts'
+import type { SessionOrder } from './stage-session.ts'
+
+/** The sessions of a worker, run in its compute thread. */
+export type DistantSessions = Sessions & {
+  /** The thread is there, or there anew. */
+  attach(end: MessageEnd<SessionCommand, SessionNews>): void
+  /** The thread is gone, and every session in it: the host is told. */
+  lost(error: CrowdError): void
+}
+
+export function createDistantSessions(deps: Parameters<MakeSessions>[0]): DistantSessions {
+  /** What runs in the thread, with those that ended there and were not closed yet. */
+  const open = new Map<SessionId, { readonly epoch: number; over: boolean }>()
+  const links = new Map<PairId, FrameSink>()
+  let end: MessageEnd<SessionCommand, SessionNews> | null = null
+  let dropping: Deferred<undefined> | null = null
+
+  const post = (command: SessionCommand, transfer: readonly object[] = []): void =>
+    end?.post(command, transfer)
+
+  async function findLink(pair: PairId): Promise<void> {
+    try {
+      const link = await deps.link(pair)
+      links.set(pair, link)
+      post({ kind: 'link', pair, lane: link.lane })
+    } catch (thrown) {
+      post({ kind: 'no-link', pair, error: toCrowdError(thrown, 'link-closed').toWire() })
+    }
+  }
+
+  async function sendThroughPage(news: SessionNews & { kind: 'frame' }): Promise<void> {
+    const { pair, frame, bytes } = news
+    try {
+      const link = links.get(pair)
+      if (link === undefined) throw new CrowdError('link-closed', 'no link to the next stage')
+      await link.send(bytes)
+      post({ kind: 'sent', frame, error: null })
+    } catch (thrown) {
+      post({ kind: 'sent', frame, error: toCrowdError(thrown, 'link-closed').toWire() })
+    }
+  }
+
+  function tell(message: Extract<SessionNews, { kind: 'tell' }>['message']): void {
+    if (message.kind === 'session-failed' || message.kind === 'session-end') {
+      const session = open.get(message.session)
+      if (session?.epoch === message.epoch) session.over = true
+    }
+    deps.tell(message)
+  }
+
+  function receive(news: SessionNews): void {
+    switch (news.kind) {
+      case 'tell':
+        tell(news.message)
+        return
+      case 'step':
+        deps.onStep(news.tokens, news.computeMs)
+        return
+      case 'want-link':
+        void findLink(news.pair)
+        return
+      case 'frame':
+        void sendThroughPage(news)
+        return
+      case 'bad-frame':
+        deps.onBadFrame(news.peer, news.error)
+        return
+      case 'dropped':
+        dropping?.resolve(undefined)
+    }
+  }
+
+  function forget(order: Pick<SessionOrder, 'session' | 'epoch'>): void {
+    if (open.get(order.session)?.epoch !== order.epoch) return
+    open.delete(order.session)
+    deps.onChange()
+  }
+
+  return {
+    attach(next) {
+      end = next
+      next.listen(receive)
+    },
+    lost(error) {
+      end = null
+      dropping?.resolve(undefined)
+      for (const [session, { epoch, over }] of open) {
+        if (!over) deps.tell({ kind: 'session-failed', session, epoch, error: error.toWire() })
+      }
+      open.clear()
+      deps.onChange()
+    },
+    open(order, { hiddenSize, contextLength, eosTokenIds }) {
+      const { session, epoch } = order
+      const former = open.get(session)
+      if (former === undefined || former.epoch < epoch) open.set(session, { epoch, over: false })
+      post({ kind: 'open', order, model: { hiddenSize, contextLength, eosTokenIds } })
+      deps.onChange()
+      return Promise.resolve()
+    },
+    start: (message) => post({ kind: 'start', message }),
+    close(message) {
+      post({ kind: 'close', message })
+      forget(message)
+      return Promise.resolve()
+    },
+    onFrame(peer, bytes) {
+      const whole = bytes.byteLength === bytes.buffer.byteLength
+      post({ kind: 'frame', peer, bytes }, whole ? [bytes.buffer] : [])
+    },
+    onLost(pair, reason) {
+      links.delete(pair)
+      post({ kind: 'link-lost', pair, reason })
+    },
+    count: () => open.size,
+    failAll: (error) => post({ kind: 'fail-all', error: error.toWire() }),
+    async dropAll() {
+      open.clear()
+      deps.onChange()
+      if (end === null) return
+      dropping = createDeferred<undefined>()
+      post({ kind: 'drop-all' })
+      await dropping.promise
+    },
+  }
+}

@@ -6,6 +6,7 @@ import { QUEUE_WAIT_MS, SESSION_IDLE_MS } from '../core/limits.ts'
 import type { ServerMessage } from '../protocol/server-to-client.ts'
 import { createClient } from './client.ts'
 import type { GenerateEvent, GenerateRequest } from './client-types.ts'
+import type { Tokenizer } from './tokenizer.ts'
 
 const letters = (text: string): number[] => Array.from(text, (letter) => letter.charCodeAt(0))
 
@@ -21,7 +22,7 @@ const tokenizer = {
     letters(messages.map(({ content }) => content).join('')),
 }
 
-function setUp(contextLength = 100) {
+function setUp(contextLength = 100, decoder: Tokenizer = tokenizer) {
   const signaling = createFakeSignaling()
   signaling.open()
   const timers: (() => void)[] = []
@@ -29,7 +30,7 @@ function setUp(contextLength = 100) {
   let requests = 0
   const client = createClient({
     signaling,
-    tokenizer,
+    tokenizer: decoder,
     model: 'm' as ModelId,
     revision: 'rev',
     contextLength,
@@ -116,6 +117,36 @@ test('a stop string ends the answer before it and cancels the ring', async () =>
   expect(signaling.sent.at(-1)).toEqual({ kind: 'cancel', request: 'r1' })
 })
 
+test('a prompt of token ids goes out as it is', async () => {
+  const { signaling } = await run({ promptIds: [7, 8], maxTokens: 1 }, ({ signaling, end }) => {
+    signaling.deliver(end('length'))
+  })
+  expect(signaling.sent[0]).toMatchObject({ kind: 'ask', prompt: [7, 8] })
+})
+
+test('each token comes with its own text and its alternatives, whatever is held back', async () => {
+  const { events } = await run({ prompt: 'a', stop: ['xyz'] }, ({ signaling, token, end }) => {
+    for (const [index, letter] of letters('wxy').entries())
+      signaling.deliver(token(letter, index + 1))
+    signaling.deliver(end('length'))
+  })
+  const deltas = events.filter((event) => event.kind === 'delta')
+  expect(deltas.map(({ text }) => text)).toEqual(['w', '', '', 'xy'])
+  expect(deltas.map(({ chosen }) => chosen?.text)).toEqual(['w', 'x', 'y', undefined])
+  expect(deltas[0]?.chosen?.top).toEqual([])
+})
+
+test('an incomplete character that completes a stop string ends the answer there', async () => {
+  const broken = { ...tokenizer, decode: (ids: readonly number[]) => '\uFFFD'.repeat(ids.length) }
+  const kit = setUp(100, broken)
+  const events = collect(kit.client.generate({ prompt: 'a', stop: ['\uFFFD'] }))
+  await Promise.resolve()
+  kit.signaling.deliver(kit.token(5, 1))
+  kit.signaling.deliver(kit.end('length'))
+  expect(textOf(await events)).toBe('')
+  expect((await events).at(-1)).toMatchObject({ kind: 'end', reason: 'stop' })
+})
+
 test('stopping by hand ends with what there is and cancels the ring', async () => {
   const abort = new AbortController()
   const { events, signaling } = await run(
@@ -154,6 +185,7 @@ test('a prompt beyond the context is refused with the numbers, before anything i
 test.each([
   [{}, 'either messages or a prompt'],
   [{ prompt: 'a', messages: [] }, 'either messages or a prompt'],
+  [{ prompt: 'a', promptIds: [1] }, 'one only'],
   [{ prompt: '' }, 'empty'],
   [{ prompt: 'a', stop: Array.from({ length: 17 }, () => 'x') }, '16 stop strings'],
 ])('a bad request is refused: %o', async (request, why) => {

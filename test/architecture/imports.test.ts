@@ -48,7 +48,7 @@ const TABLE: { folder: string; may: string[]; packages: true | string[] }[] = [
   { folder: 'sdk', may: ['sdk'], packages: [] },
   {
     folder: 'signaling',
-    may: ['sdk/core', 'sdk/protocol', 'sdk/import', 'sdk/index.node'],
+    may: ['sdk/core', 'sdk/protocol', 'sdk/import', 'sdk/index.node', 'sdk/net/signaling'],
     packages: true,
   },
   {

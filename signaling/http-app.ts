@@ -1,4 +1,10 @@
-import express, { type Express, type NextFunction, type Request, type Response } from 'express'
+import express, {
+  type Express,
+  type NextFunction,
+  type Request,
+  type Response,
+  type Router,
+} from 'express'
 import { join } from 'node:path'
 import { ERROR_CODES, toCrowdError, type ErrorCode } from '../sdk/core/errors.ts'
 import { blockPieces } from '../sdk/core/model/manifest.ts'
@@ -10,6 +16,8 @@ type HttpAppDeps = {
   readonly model: HostedModel
   /** The built pages; must exist. */
   readonly siteDir: string
+  /** Everything under `/v1`. */
+  readonly api: Router
   /** What `/api/swarm` shows to a request. */
   swarm(authorization: string | undefined): SwarmSnapshot
 }
@@ -45,6 +53,7 @@ export function createHttpApp(deps: HttpAppDeps): Express {
   const app = express()
   app.disable('x-powered-by')
   app.use(commonHeaders)
+  app.use('/v1', deps.api)
   app.get('/healthz', (_request, response) => {
     const { complete } = deps.swarm(undefined)
     response.set('Cache-Control', 'no-store')

@@ -4,12 +4,14 @@ import { createServer as createHttpsServer, type Server as HttpsServer } from 'n
 import { performance } from 'node:perf_hooks'
 import { CrowdError, toCrowdError } from '../sdk/core/errors.ts'
 import type { SwarmSnapshot } from '../sdk/protocol/swarm-snapshot.ts'
+import type { Tokenizer } from '../sdk/index.node.ts'
 import { createAdmission, type Admission } from './admission.ts'
 import { loadCertificate } from './certificate.ts'
 import type { Config } from './config.ts'
 import { createGuard, type Guard } from './guard.ts'
 import type { HostedModel } from './hosted-model.ts'
 import { createHttpApp } from './http-app.ts'
+import { openApi } from './open-api.ts'
 import { poolSecret } from './pool-secret.ts'
 import { createSocketGateway } from './socket-gateway.ts'
 import { withoutNames } from './swarm-snapshot.ts'
@@ -21,6 +23,8 @@ export type HostDeps = {
   prepareModel(config: Config): Promise<HostedModel>
   /** True for the models that come with the product: they show the ring from two tabs on. */
   isBuiltin(config: Config): Promise<boolean>
+  /** The model's tokenizer, for the API. @throws CrowdError model-invalid, model-unsupported */
+  openTokenizer(model: HostedModel): Promise<Tokenizer>
   /** The built pages. */
   readonly siteDir: string
   /** Default: this machine's. */
@@ -93,6 +97,14 @@ export function createHost(config: Config, deps: HostDeps): Host {
     const app = createHttpApp({
       model,
       siteDir: deps.siteDir,
+      api: openApi({
+        model,
+        service,
+        admission,
+        dataDir,
+        openTokenizer: (opened) => deps.openTokenizer(opened),
+        now: () => performance.now(),
+      }),
       swarm: (authorization) => visibleSwarm(service.snapshot(), admission, authorization),
     })
     const server = certificate ? createHttpsServer(certificate, app) : createHttpServer(app)

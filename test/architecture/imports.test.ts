@@ -47,6 +47,20 @@ const TABLE: { folder: string; may: string[]; packages: true | string[] }[] = [
   { folder: 'sdk/local', may: ['sdk/core', 'sdk/runtime/stage-runner'], packages: [] },
   { folder: 'sdk', may: ['sdk'], packages: [] },
   {
+    folder: 'signaling/api',
+    may: [
+      'sdk/core',
+      'sdk/index.node',
+      'sdk/client/client-types',
+      'sdk/client/event-queue',
+      'sdk/client/tokenizer',
+      'signaling/in-process-signaling',
+      'signaling/swarm-service',
+      'signaling/token-bucket',
+    ],
+    packages: ['express'],
+  },
+  {
     folder: 'signaling',
     may: ['sdk/core', 'sdk/protocol', 'sdk/import', 'sdk/index.node', 'sdk/net/signaling'],
     packages: true,
@@ -92,7 +106,7 @@ function objection(file: string, specifier: string): string | null {
   const rule = TABLE.find(({ folder }) => file.startsWith(`${folder}/`))
   if (rule === undefined) return 'no rule for this folder'
   if (specifier.startsWith('node:')) {
-    return rule.folder === 'signaling' || /\.node\.ts$/.test(file)
+    return rule.folder.startsWith('signaling') || /\.node\.ts$/.test(file)
       ? null
       : 'node: only in *.node.ts and signaling/'
   }

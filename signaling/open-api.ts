@@ -5,6 +5,8 @@ import type { Admission } from './admission.ts'
 import { createApiKeys } from './api-keys.ts'
 import { createAccess, type Caller } from './api/access.ts'
 import { createApiRouter } from './api/api-router.ts'
+import { createHealth, type Health } from './api/health.ts'
+import type { SeatDeps } from './api/seat.ts'
 import type { HostedModel } from './hosted-model.ts'
 import { createKeyCheck } from './key-check.ts'
 import type { SwarmService } from './swarm-service.ts'
@@ -20,28 +22,35 @@ export type OpenApiDeps = {
   now(): number
 }
 
+export type OpenedApi = { readonly router: Router; readonly health: Health }
+
 /** The API of a host, with this machine's clock, randomness and keys. */
-export function openApi(deps: OpenApiDeps): Router {
+export function openApi(deps: OpenApiDeps): OpenedApi {
   const { model, service, now } = deps
+  const seat: SeatDeps = {
+    service,
+    manifest: model.manifest,
+    randomId: () => randomBytes(12).toString('hex'),
+    later(ms, task) {
+      const timer = setTimeout(task, ms)
+      return () => clearTimeout(timer)
+    },
+  }
   const access = createAccess({
     check: createKeyCheck(createApiKeys(deps.dataDir), now),
     knowsSecret: (given) => deps.admission.knows(given),
     now,
   })
-  return createApiRouter({
-    service,
+  const router = createApiRouter({
+    ...seat,
     manifest: model.manifest,
     tokenizer: openOnce(() => deps.openTokenizer(model)),
     admit: (request) => access.admit(callerOf(request)),
-    randomId: () => randomBytes(12).toString('hex'),
     randomSeed: () => randomInt(2 ** 32),
     nowS,
     startedS: nowS(),
-    later(ms, task) {
-      const timer = setTimeout(task, ms)
-      return () => clearTimeout(timer)
-    },
   })
+  return { router, health: createHealth({ ...seat, now }) }
 }
 
 function nowS(): number {

@@ -11,6 +11,7 @@ import type { Config } from './config.ts'
 import { createGuard, type Guard } from './guard.ts'
 import type { HostedModel } from './hosted-model.ts'
 import { createHttpApp } from './http-app.ts'
+import { createHostMetrics } from './metrics.ts'
 import { openApi } from './open-api.ts'
 import { poolSecret } from './pool-secret.ts'
 import { createSocketGateway } from './socket-gateway.ts'
@@ -83,6 +84,7 @@ export function createHost(config: Config, deps: HostDeps): Host {
     const certificate = await loadCertificate(config.tls, { dataDir, addresses, nowMs: Date.now() })
     const model = await deps.prepareModel(config)
     let origins: readonly string[] = []
+    const metrics = createHostMetrics(() => service.state())
     const service = createSwarmService({
       model: model.manifest,
       manifestPath: `/models/${model.manifest.id}/manifest.json`,
@@ -92,19 +94,23 @@ export function createHost(config: Config, deps: HostDeps): Host {
       firstSession: randomInt(1, 0xffff_ffff),
       pairPrefix: randomBytes(6).toString('hex'),
       origins: () => origins,
+      observe: (event, after) => metrics.observe(event, after),
     })
     const admission = createAdmission(secret)
+    const api = openApi({
+      model,
+      service,
+      admission,
+      dataDir,
+      openTokenizer: (opened) => deps.openTokenizer(opened),
+      now: () => performance.now(),
+    })
     const app = createHttpApp({
       model,
       siteDir: deps.siteDir,
-      api: openApi({
-        model,
-        service,
-        admission,
-        dataDir,
-        openTokenizer: (opened) => deps.openTokenizer(opened),
-        now: () => performance.now(),
-      }),
+      api: api.router,
+      health: () => api.health.check(),
+      metrics,
       swarm: (authorization) => visibleSwarm(service.snapshot(), admission, authorization),
     })
     const server = certificate ? createHttpsServer(certificate, app) : createHttpServer(app)

@@ -256,3 +256,15 @@ describe('whoever is gone', () => {
     expect(api.ring.sessions).toHaveLength(4)
   })
 })
+
+test('health comes from a token of the ring, and the metrics count it', async () => {
+  api.answers('a', false)
+  const health = await fetch(`${api.host.origin}/healthz`)
+  expect(health.status).toBe(200)
+  expect(await health.json()).toMatchObject({ ok: true, reason: '', complete: true, model: MODEL })
+  expect(api.ring.sessions).toHaveLength(1)
+  const metrics = await fetch(`${api.host.origin}/metrics`)
+  expect(metrics.headers.get('content-type')).toMatch(/^text\/plain/)
+  expect(await metrics.text()).toContain('crowdinfer_tokens_total{kind="answer"} 1')
+  api.ring.leave()
+})

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createApiKeys } from '../../signaling/api-keys.ts'
 import { END, LIMIT_MS, openApiHost, type ApiHost } from '../support/api-host.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -146,5 +147,27 @@ describe('keys', () => {
     expect(await from({ origin: 'https://example.org' })).toBe(401)
     const secret = `Bearer ${api.host.started.secret ?? ''}`
     expect(await from({ origin: 'https://example.org', authorization: secret })).toBe(200)
+  })
+
+  test('a running host takes a new key and drops a revoked one', async () => {
+    const keys = createApiKeys(api.host.dataDir)
+    const status = (key: string) =>
+      fetch(`${api.host.origin}/v1/models`, { headers: { authorization: `Bearer ${key}` } }).then(
+        (response) => response.status,
+      )
+    const secret = api.host.started.secret ?? ''
+    expect(await status(secret)).toBe(200)
+    const { id, key } = await keys.add('laptop')
+    await eventually('a key to be asked for', LIMIT_MS, async () => (await status('none')) === 401)
+    expect(await status(key)).toBe(200)
+    expect(await status(secret)).toBe(401)
+    expect(await failure(await api.chat())).toMatchObject({
+      status: 401,
+      type: 'authentication_error',
+      code: 'invalid_api_key',
+      param: null,
+    })
+    await keys.revoke(id)
+    await eventually('an open door', LIMIT_MS, async () => (await status('none')) === 200)
   })
 })

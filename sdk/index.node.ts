@@ -7,6 +7,9 @@ import { storeModel, type StoredModel } from './import/stored-model.node.ts'
 import { openLocalChain, type LocalChain } from './local/local-chain.ts'
 import { createNodeStageRunner } from './runtime/ort.node.ts'
 
+export { createClient } from './client/client.ts'
+export type { Client } from './client/client-types.ts'
+export type { Tokenizer } from './client/tokenizer.ts'
 export { builtinDirectory } from './import/stored-model.node.ts'
 export type { LocalAnswer, LocalChain, LocalRequest } from './local/local-chain.ts'
 
@@ -25,7 +28,8 @@ export async function openModel(
   return { ...model, tokenizer: await openTokenizer(model.storeDir, model.manifest) }
 }
 
-async function openTokenizer(storeDir: string, manifest: Manifest): Promise<Tokenizer> {
+/** The tokenizer that lies beside a stored model's pieces. @throws CrowdError model-invalid, model-unsupported */
+export async function openTokenizer(storeDir: string, manifest: Manifest): Promise<Tokenizer> {
   const text = async (file: string): Promise<string | undefined> => {
     const piece = manifest.files[file]
     if (piece === undefined) return undefined

@@ -1,15 +1,27 @@
-import express, { type Express, type NextFunction, type Request, type Response } from 'express'
+import express, {
+  type Express,
+  type NextFunction,
+  type Request,
+  type Response,
+  type Router,
+} from 'express'
 import { join } from 'node:path'
 import { ERROR_CODES, toCrowdError, type ErrorCode } from '../sdk/core/errors.ts'
 import { blockPieces } from '../sdk/core/model/manifest.ts'
 import type { SwarmSnapshot } from '../sdk/protocol/swarm-snapshot.ts'
 import { PROTOCOL } from '../sdk/protocol/version.ts'
 import type { HostedModel } from './hosted-model.ts'
+import type { HostMetrics } from './metrics.ts'
 
 type HttpAppDeps = {
   readonly model: HostedModel
   /** The built pages; must exist. */
   readonly siteDir: string
+  /** Everything under `/v1`. */
+  readonly api: Router
+  /** Whether the ring answers. */
+  health(): Promise<{ readonly ok: boolean; readonly reason: string }>
+  readonly metrics: Pick<HostMetrics, 'contentType' | 'text'>
   /** What `/api/swarm` shows to a request. */
   swarm(authorization: string | undefined): SwarmSnapshot
 }
@@ -45,10 +57,16 @@ export function createHttpApp(deps: HttpAppDeps): Express {
   const app = express()
   app.disable('x-powered-by')
   app.use(commonHeaders)
-  app.get('/healthz', (_request, response) => {
+  app.use('/v1', deps.api)
+  app.get('/healthz', async (_request, response) => {
     const { complete } = deps.swarm(undefined)
-    response.set('Cache-Control', 'no-store')
-    response.json({ ok: true, protocol: PROTOCOL, model: deps.model.manifest.id, complete })
+    const { ok, reason } = await deps.health()
+    response.set('Cache-Control', 'no-store').status(ok ? 200 : 503)
+    response.json({ ok, reason, protocol: PROTOCOL, model: deps.model.manifest.id, complete })
+  })
+  app.get('/metrics', async (_request, response) => {
+    response.set({ 'Cache-Control': 'no-store', 'Content-Type': deps.metrics.contentType })
+    response.send(await deps.metrics.text())
   })
   app.get('/api/swarm', (request, response) => {
     response.set('Cache-Control', 'no-store')

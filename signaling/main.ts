@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { toCrowdError } from '../sdk/core/errors.ts'
 import { packageRoot } from '../sdk/import/package-root.node.ts'
 import { runCli } from './cli.ts'
+import { addKeyCommands } from './key-cli.ts'
 import { addRunCommand } from './run-cli.ts'
 import { startCommand } from './start-command.ts'
 
@@ -11,7 +12,7 @@ async function main(): Promise<void> {
   try {
     process.exitCode = await runCli(
       process.argv.slice(2),
-      { start: startCommand, commands: [addRunCommand] },
+      { start: startCommand, commands: [addRunCommand, addKeyCommands] },
       { version: packageVersion(), environment: process.env },
     )
   } catch (thrown) {

@@ -53,12 +53,12 @@ export async function runPrompt(
     : model.tokenizer.encodeChat([{ role: 'user', content: prompt }])
   const chain = await openChain(model, options.stages)
   try {
-    const answer = await showAnswer(model, chain, write, {
+    const shown = await showAnswer(model, chain, write, {
       prompt: promptIds,
       maxTokens: options.maxTokens,
       sampling: samplingOf(options),
     })
-    return result(model, options, { promptIds, answer, provider: chain.report.provider })
+    return result(model, options, { promptIds, ...shown, provider: chain.report.provider })
   } finally {
     await chain.close()
   }
@@ -70,21 +70,21 @@ async function showAnswer(
   chain: LocalChain,
   write: (text: string) => void,
   request: LocalRequest,
-): Promise<LocalAnswer> {
+): Promise<{ readonly answer: LocalAnswer; readonly text: string }> {
   const shown = createTextStream({ decode: (ids) => model.tokenizer.decode(ids), stops: [] })
-  let isLineOpen = false
-  const show = (text: string): void => {
-    if (text === '') return
-    isLineOpen = true
-    write(text)
+  let text = ''
+  const show = (piece: string): void => {
+    if (piece === '') return
+    text += piece
+    write(piece)
   }
   try {
     const onToken = ({ token }: SampledToken): void => show(shown.push(token).text)
     const answer = await chain.generate({ ...request, onToken })
     show(shown.end().text)
-    return answer
+    return { answer, text }
   } catch (thrown) {
-    if (isLineOpen) write('\n')
+    if (text !== '') write('\n')
     throw thrown
   }
 }
@@ -98,7 +98,7 @@ function samplingOf(options: RunOptions): SamplingParams {
 function result(
   model: OpenedModel,
   options: RunOptions,
-  run: { promptIds: number[]; answer: LocalAnswer; provider: string },
+  run: { promptIds: number[]; answer: LocalAnswer; text: string; provider: string },
 ): RunResult {
   const round = (ms: number): number => Math.round(ms * 1_000) / 1_000
   return {
@@ -107,7 +107,7 @@ function result(
     stages: options.stages,
     promptIds: run.promptIds,
     ids: run.answer.ids,
-    text: model.tokenizer.decode(run.answer.ids),
+    text: run.text,
     reason: run.answer.reason,
     msPerStage: run.answer.msPerStage.map(round),
     firstTokenMs: round(run.answer.firstTokenMs),

@@ -4,12 +4,15 @@ import { createServer as createHttpsServer, type Server as HttpsServer } from 'n
 import { performance } from 'node:perf_hooks'
 import { CrowdError, toCrowdError } from '../sdk/core/errors.ts'
 import type { SwarmSnapshot } from '../sdk/protocol/swarm-snapshot.ts'
+import type { Tokenizer } from '../sdk/index.node.ts'
 import { createAdmission, type Admission } from './admission.ts'
 import { loadCertificate } from './certificate.ts'
 import type { Config } from './config.ts'
 import { createGuard, type Guard } from './guard.ts'
 import type { HostedModel } from './hosted-model.ts'
 import { createHttpApp } from './http-app.ts'
+import { createHostMetrics } from './metrics.ts'
+import { openApi } from './open-api.ts'
 import { poolSecret } from './pool-secret.ts'
 import { createSocketGateway } from './socket-gateway.ts'
 import { withoutNames } from './swarm-snapshot.ts'
@@ -21,6 +24,8 @@ export type HostDeps = {
   prepareModel(config: Config): Promise<HostedModel>
   /** True for the models that come with the product: they show the ring from two tabs on. */
   isBuiltin(config: Config): Promise<boolean>
+  /** The model's tokenizer, for the API. @throws CrowdError model-invalid, model-unsupported */
+  openTokenizer(model: HostedModel): Promise<Tokenizer>
   /** The built pages. */
   readonly siteDir: string
   /** Default: this machine's. */
@@ -79,6 +84,7 @@ export function createHost(config: Config, deps: HostDeps): Host {
     const certificate = await loadCertificate(config.tls, { dataDir, addresses, nowMs: Date.now() })
     const model = await deps.prepareModel(config)
     let origins: readonly string[] = []
+    const metrics = createHostMetrics(() => service.state())
     const service = createSwarmService({
       model: model.manifest,
       manifestPath: `/models/${model.manifest.id}/manifest.json`,
@@ -88,11 +94,23 @@ export function createHost(config: Config, deps: HostDeps): Host {
       firstSession: randomInt(1, 0xffff_ffff),
       pairPrefix: randomBytes(6).toString('hex'),
       origins: () => origins,
+      observe: (event, after) => metrics.observe(event, after),
     })
     const admission = createAdmission(secret)
+    const api = openApi({
+      model,
+      service,
+      admission,
+      dataDir,
+      openTokenizer: (opened) => deps.openTokenizer(opened),
+      now: () => performance.now(),
+    })
     const app = createHttpApp({
       model,
       siteDir: deps.siteDir,
+      api: api.router,
+      health: () => api.health.check(),
+      metrics,
       swarm: (authorization) => visibleSwarm(service.snapshot(), admission, authorization),
     })
     const server = certificate ? createHttpsServer(certificate, app) : createHttpServer(app)

@@ -138,7 +138,7 @@ describe('sessions', () => {
     ])
   })
 
-  test('an open ring refuses with the advice', () => {
+  test('an open ring refuses with what is missing and the advice', () => {
     const swarm = fakeSwarm(model, 3)
     swarm.worker('a')
     swarm.worker('b')
@@ -146,7 +146,10 @@ describe('sessions', () => {
     swarm.ask(asker, 'r1')
     expect(asker.last('ask-end')).toMatchObject({
       reason: 'error',
-      error: { code: 'ring-incomplete', message: '2 of 6 layers missing: open one more tab' },
+      error: {
+        code: 'ring-incomplete',
+        message: 'layers 5–6 and head have no worker (2 of 6 layers missing: open one more tab)',
+      },
     })
   })
 

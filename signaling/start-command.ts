@@ -3,6 +3,7 @@ import { toString as qrText } from 'qrcode'
 import { packageRoot } from '../sdk/import/package-root.node.ts'
 import { builtinModels } from '../sdk/import/resolve-model.node.ts'
 import { builtinDirectory, storeModel } from '../sdk/import/stored-model.node.ts'
+import { openTokenizer } from '../sdk/index.node.ts'
 import type { Config } from './config.ts'
 import { createGuard } from './guard.ts'
 import { createLiveStatus } from './live-status.ts'
@@ -24,6 +25,7 @@ export function hostDeps(progress: (line: string) => void): HostDeps {
       )
       return { manifest, directory: storeDir }
     },
+    openTokenizer: ({ directory, manifest }) => openTokenizer(directory, manifest),
     log: logFault,
     isBuiltin: async (config) => (await builtinModels(builtinDirectory())).includes(config.model),
   }

@@ -28,6 +28,8 @@ export type SwarmServiceDeps = {
   readonly pairPrefix: string
   /** Where other devices reach this host; known once it listens. */
   origins(): readonly string[]
+  /** Hears of every event once it was applied. */
+  observe?(event: SwarmEvent, after: SwarmState): void
 }
 
 export interface SwarmService {
@@ -67,6 +69,7 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
     state = apply(state, event, deps.now())
     for (const { to, message } of messagesFor(before, event, state, deps.iceServers))
       seats.get(to)?.connection.send(message)
+    deps.observe?.(event, state)
   }
 
   /** Callers in this process may answer a message at once: their events wait until the present ones are done. */

@@ -1,5 +1,5 @@
 import type { BlockRange } from '../core/model/block-range.ts'
-import type { SamplingParams } from '../core/sampling/params.ts'
+import type { SampledToken, SamplingParams } from '../core/sampling/params.ts'
 import type { FinishReason, RequestTimings } from '../core/session/request.ts'
 import type { PeerId } from '../core/ids.ts'
 import type { ChatMessage } from './tokenizer.ts'
@@ -9,8 +9,10 @@ export type { FinishReason, RequestTimings }
 export type GenerateRequest = {
   /** Through the model's chat template, or … */
   readonly messages?: readonly ChatMessage[]
-  /** … text as it is, with no template. Exactly one of the two. */
+  /** … text as it is, with no template, or … */
   readonly prompt?: string
+  /** … token ids. Exactly one of the three. */
+  readonly promptIds?: readonly number[]
   /** Up to the end of the context when absent. */
   readonly maxTokens?: number
   readonly sampling?: Partial<SamplingParams>
@@ -34,6 +36,11 @@ export type GenerateEvent =
       readonly text: string
       readonly token: number
       readonly logprob: number
+      /**
+       * The token's own text, before anything is held back for a stop string, and its alternatives. Absent
+       * where the end of the answer gives out what was held.
+       */
+      readonly chosen?: { readonly text: string; readonly top: SampledToken['top'] }
     }
   | {
       readonly kind: 'end'

@@ -7,8 +7,11 @@ import { QUEUE_WAIT_MS, SESSION_IDLE_MS } from '../core/limits.ts'
 import type { ServerMessage } from '../protocol/server-to-client.ts'
 import { createClient } from './client.ts'
 import type { GenerateEvent, GenerateRequest } from './client-types.ts'
+import type { Tokenizer } from './tokenizer.ts'
 
-function setUp(contextLength = 100) {
+const [H, I] = letters('Hi') as [number, number]
+
+function setUp(contextLength = 100, tokenizer: Tokenizer = createLetterTokenizer()) {
   const signaling = createFakeSignaling()
   signaling.open()
   const timers: (() => void)[] = []
@@ -16,7 +19,7 @@ function setUp(contextLength = 100) {
   let requests = 0
   const client = createClient({
     signaling,
-    tokenizer: createLetterTokenizer(),
+    tokenizer,
     model: 'm' as ModelId,
     revision: 'rev',
     contextLength,
@@ -74,9 +77,9 @@ test('an answer is the concatenated deltas, the end token shows nothing', async 
         session: 1 as SessionId,
         stages: [],
       })
-      signaling.deliver(token(72, 3))
-      signaling.deliver(token(105, 4))
-      signaling.deliver(token(0, 5))
+      signaling.deliver(token(H, 3))
+      signaling.deliver(token(I, 4))
+      signaling.deliver(token(2, 5))
       signaling.deliver(end('stop'))
     },
   )
@@ -85,12 +88,12 @@ test('an answer is the concatenated deltas, the end token shows nothing', async 
     kind: 'ask',
     model: 'm',
     revision: 'rev',
-    prompt: [97, 98, 99],
+    prompt: letters('abc'),
     maxTokens: 5,
     sampling: { temperature: 0 },
   })
   expect(textOf(events)).toBe('Hi')
-  expect(events.at(-1)).toMatchObject({ kind: 'end', reason: 'stop', ids: [72, 105, 0] })
+  expect(events.at(-1)).toMatchObject({ kind: 'end', reason: 'stop', ids: [H, I, 2] })
 })
 
 test('a stop string ends the answer before it and cancels the ring', async () => {
@@ -103,12 +106,45 @@ test('a stop string ends the answer before it and cancels the ring', async () =>
   expect(signaling.sent.at(-1)).toEqual({ kind: 'cancel', request: 'r1' })
 })
 
+test('a prompt of token ids goes out as it is', async () => {
+  const { signaling } = await run({ promptIds: [7, 8], maxTokens: 1 }, ({ signaling, end }) => {
+    signaling.deliver(end('length'))
+  })
+  expect(signaling.sent[0]).toMatchObject({ kind: 'ask', prompt: [7, 8] })
+})
+
+test('each token comes with its own text and its alternatives, whatever is held back', async () => {
+  const { events } = await run({ prompt: 'a', stop: ['xyz'] }, ({ signaling, token, end }) => {
+    for (const [index, letter] of letters('wxy').entries())
+      signaling.deliver(token(letter, index + 1))
+    signaling.deliver(end('length'))
+  })
+  const deltas = events.filter((event) => event.kind === 'delta')
+  expect(deltas.map(({ text }) => text)).toEqual(['w', '', '', 'xy'])
+  expect(deltas.map(({ chosen }) => chosen?.text)).toEqual(['w', 'x', 'y', undefined])
+  expect(deltas[0]?.chosen?.top).toEqual([])
+})
+
+test('an incomplete character that completes a stop string ends the answer there', async () => {
+  const broken = {
+    ...createLetterTokenizer(),
+    decode: (ids: readonly number[]) => '\uFFFD'.repeat(ids.length),
+  }
+  const kit = setUp(100, broken)
+  const events = collect(kit.client.generate({ prompt: 'a', stop: ['\uFFFD'] }))
+  await Promise.resolve()
+  kit.signaling.deliver(kit.token(5, 1))
+  kit.signaling.deliver(kit.end('length'))
+  expect(textOf(await events)).toBe('')
+  expect((await events).at(-1)).toMatchObject({ kind: 'end', reason: 'stop' })
+})
+
 test('stopping by hand ends with what there is and cancels the ring', async () => {
   const abort = new AbortController()
   const { events, signaling } = await run(
     { prompt: 'a' },
     ({ signaling, token }) => {
-      signaling.deliver(token(72, 1))
+      signaling.deliver(token(H, 1))
       abort.abort()
     },
     abort.signal,
@@ -122,7 +158,7 @@ test('a reader that walks away cancels the ring', async () => {
   const { client, signaling, token } = setUp()
   for await (const event of (() => {
     const events = client.generate({ prompt: 'a' })
-    queueMicrotask(() => signaling.deliver(token(72, 1)))
+    queueMicrotask(() => signaling.deliver(token(H, 1)))
     return events
   })()) {
     if (event.kind === 'delta') break
@@ -141,6 +177,7 @@ test('a prompt beyond the context is refused with the numbers, before anything i
 test.each([
   [{}, 'either messages or a prompt'],
   [{ prompt: 'a', messages: [] }, 'either messages or a prompt'],
+  [{ prompt: 'a', promptIds: [1] }, 'one only'],
   [{ prompt: '' }, 'empty'],
   [{ prompt: 'a', stop: Array.from({ length: 17 }, () => 'x') }, '16 stop strings'],
 ])('a bad request is refused: %o', async (request, why) => {
@@ -154,7 +191,7 @@ test('the host’s error reaches the reader with its code, after the text that c
     for await (const event of kit.client.generate({ prompt: 'a' })) seen.push(event)
   })()
   await Promise.resolve()
-  kit.signaling.deliver(kit.token(72, 1))
+  kit.signaling.deliver(kit.token(H, 1))
   kit.signaling.deliver({
     kind: 'ask-end',
     request: 'r1' as RequestId,
@@ -195,7 +232,7 @@ test('a queued question waits longer than a token may take', async () => {
     stages: [],
   })
   await expect.poll(() => kit.limits).toEqual([QUEUE_WAIT_MS, SESSION_IDLE_MS])
-  kit.signaling.deliver(kit.token(72, 1))
+  kit.signaling.deliver(kit.token(H, 1))
   await expect.poll(() => kit.limits).toHaveLength(3)
   expect(kit.limits[2]).toBe(SESSION_IDLE_MS)
   kit.signaling.deliver(kit.end('stop'))

@@ -82,16 +82,16 @@ export function createClient(deps: ClientDeps): Client {
 
 /** @throws CrowdError bad-request, prompt-too-long */
 function encodePrompt(deps: ClientDeps, request: GenerateRequest): number[] {
-  const { messages, prompt } = request
-  if ((messages === undefined) === (prompt === undefined)) {
-    throw new CrowdError('bad-request', 'give either messages or a prompt')
+  const { messages, prompt, promptIds } = request
+  if ([messages, prompt, promptIds].filter((given) => given !== undefined).length !== 1) {
+    throw new CrowdError('bad-request', 'give either messages or a prompt, and one only')
   }
   if ((request.stop?.length ?? 0) > 16)
     throw new CrowdError('bad-request', 'at most 16 stop strings')
   const ids =
     messages !== undefined
       ? deps.tokenizer.encodeChat(messages)
-      : deps.tokenizer.encode(prompt ?? '')
+      : (promptIds?.slice() ?? deps.tokenizer.encode(prompt ?? ''))
   if (ids.length === 0) throw new CrowdError('bad-request', 'the prompt is empty')
   if (ids.length >= deps.contextLength) {
     throw new CrowdError(
@@ -147,18 +147,20 @@ async function* answer(deps: ClientDeps, run: Run): AsyncGenerator<GenerateEvent
         last = event.sampled
         ids.push(last.token)
         const piece = text.push(last.token)
-        yield { kind: 'delta', text: piece.text, token: last.token, logprob: last.logprob }
+        const chosen = { text: piece.raw, top: event.sampled.top }
+        yield { kind: 'delta', text: piece.text, token: last.token, logprob: last.logprob, chosen }
         if (!piece.stopped) break
         yield { kind: 'end', reason: 'stop', timings: null, ids }
         return
       }
       case 'ask-end': {
         run.ring.ended = true
-        const rest = text.end().text
-        if (rest !== '')
-          yield { kind: 'delta', text: rest, token: last.token, logprob: last.logprob }
+        const rest = text.end()
+        if (rest.text !== '')
+          yield { kind: 'delta', text: rest.text, token: last.token, logprob: last.logprob }
         if (event.error !== undefined) throw fromWire(event.error)
-        yield { kind: 'end', reason: event.reason, timings: event.timings, ids }
+        const reason = rest.stopped ? 'stop' : event.reason
+        yield { kind: 'end', reason, timings: event.timings, ids }
         return
       }
     }

@@ -41,7 +41,7 @@ function quoted(cell: string): string[] {
 
 /** `core` stands for sdk/core. */
 function pathOf(name: string): string {
-  return name.startsWith('sdk') ? name : `sdk/${name}`
+  return /^(sdk|signaling)\b/.test(name) ? name : `sdk/${name}`
 }
 
 const sources = ['sdk', 'signaling', 'web'].flatMap((folder) => walk(join(root, folder)))
@@ -81,7 +81,7 @@ const isUnder = (target: string, paths: readonly string[]): boolean =>
 
 function packageObjection(rule: Row, file: string, name: string): string | null {
   if (name.startsWith('node:')) {
-    const allowed = rule.folder === 'signaling' || /\.node\.ts$/.test(file)
+    const allowed = rule.folder.startsWith('signaling') || /\.node\.ts$/.test(file)
     return allowed ? null : 'node: only in *.node.ts and signaling/'
   }
   const allowed = rule.packages === 'any' || isUnder(name, rule.packages)

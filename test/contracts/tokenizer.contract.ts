@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Tokenizer } from '../../sdk/client/tokenizer.ts'
 import { createTextStream } from '../../sdk/core/text/text-stream.ts'
@@ -32,6 +33,23 @@ export function describeTokenizerContract(name: string, options: TokenizerContra
 
     it('decodes what it encoded', () => {
       for (const text of texts) expect(tokenizer.decode(tokenizer.encode(text))).toBe(text)
+    })
+
+    it('streams any ids in any order to what decoding them at once gives', () => {
+      const known = [
+        ...new Set([...texts.flatMap((text) => tokenizer.encode(text)), ...controlIds]),
+      ]
+      fc.assert(
+        fc.property(fc.array(fc.constantFrom(...known), { maxLength: 80 }), (ids) => {
+          const { push, end } = createTextStream({
+            decode: (some) => tokenizer.decode(some),
+            stops: [],
+          })
+          const streamed = ids.map((id) => push(id).text).join('') + end().text
+          expect(streamed).toBe(tokenizer.decode(ids))
+        }),
+        { numRuns: 300 },
+      )
     })
 
     it('streams whole characters that add up to the text', () => {

@@ -123,7 +123,9 @@ describe('what the host serves', () => {
   })
 
   test('health and the swarm, with names only for those who know the secret', async () => {
-    expect(await (await get('/healthz')).json()).toMatchObject({ ok: true, complete: false })
+    const health = await get('/healthz')
+    expect(health.status).toBe(503)
+    expect(await health.json()).toMatchObject({ ok: false, complete: false })
     const handle = host.host
       .service()
       .join(
@@ -203,7 +205,7 @@ describe('starting and stopping', () => {
     const first = await startTestHost({ https: true })
     expect(first.started.urls.chat).toMatch(/^https:/)
     const status = await new Promise<number | undefined>((resolve, reject) => {
-      request(`${first.origin}/healthz`, { rejectUnauthorized: false }, (response) => {
+      request(`${first.origin}/api/swarm`, { rejectUnauthorized: false }, (response) => {
         response.resume()
         resolve(response.statusCode)
       })

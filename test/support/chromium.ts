@@ -1,6 +1,8 @@
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
 import { BROWSER_FLAGS, findBrowser } from '../../tools/bootstrap/browser.mjs'
 
+export { eventually } from './eventually.ts'
+
 /** Starts the machine's Chromium, headless. `extraFlags` e.g. to forbid WebRTC. */
 export async function launchChromium(extraFlags: readonly string[] = []): Promise<Browser> {
   const executablePath = findBrowser()
@@ -59,19 +61,4 @@ export function workerUrl(options: TabOptions): string {
   if (options.provider !== undefined && options.provider !== 'auto')
     extra.set('provider', options.provider)
   return `${options.joinUrl}&${extra.toString()}`
-}
-
-/** Waits until `check` gives something, looking often; fails with `what` after the limit. */
-export async function eventually<T>(
-  what: string,
-  limitMs: number,
-  check: () => T | null | Promise<T | null>,
-): Promise<T> {
-  const end = Date.now() + limitMs
-  for (;;) {
-    const found = await check()
-    if (found !== null) return found
-    if (Date.now() > end) throw new Error(`${what}: not within ${limitMs / 1_000} s`)
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
 }

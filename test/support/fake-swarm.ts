@@ -146,7 +146,7 @@ export function pledgeOf(memoryBytes: number, hidden = false): ClientMessage {
 }
 
 /** Ready at once for every order, every link and every session. */
-function obey(peer: FakePeer, message: ServerMessage): void {
+export function obey(peer: Pick<FakePeer, 'say'>, message: ServerMessage): void {
   if (message.kind === 'assign' && message.range !== null)
     peer.say({
       kind: 'stage-state',

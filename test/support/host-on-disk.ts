@@ -7,6 +7,7 @@ import type { Manifest } from '../../sdk/core/model/manifest.ts'
 import { parseConfig, type Flags } from '../../signaling/config.ts'
 import { createHost, type Host, type HostDeps, type StartedHost } from '../../signaling/server.ts'
 import { modelOf } from './host-fixtures.ts'
+import { createLetterTokenizer } from './letter-tokenizer.ts'
 
 export type TestHost = {
   readonly host: Host
@@ -70,6 +71,8 @@ export async function testDeps(folder: string): Promise<{
     deps: {
       siteDir,
       prepareModel: () => Promise.resolve({ manifest, directory }),
+      // Letters are tokens; the end token of this model has none.
+      openTokenizer: () => Promise.resolve(createLetterTokenizer()),
       isBuiltin: () => Promise.resolve(true),
       addresses: ['192.168.1.20'],
       log: (line) => void process.stderr.write(`${line}\n`),

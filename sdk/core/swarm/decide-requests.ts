@@ -1,12 +1,20 @@
 import type { ErrorCode, WireError } from '../errors.ts'
 import type { PeerId, SessionId } from '../ids.ts'
 import { SESSION_IDLE_MS, SESSION_OPEN_MS, SESSIONS_AT_ONCE, STAGE_STEP_MS } from '../limits.ts'
-import { describeRange, sameRange } from '../model/block-range.ts'
+import { blockCount, describeRange, sameRange } from '../model/block-range.ts'
 import { swarmAdvice } from './advice.ts'
 import { openMissing } from './decide-pairs.ts'
 import type { Decision } from './events.ts'
 import type { RequestState, RouteEntry, SwarmState } from './state.ts'
-import { bestRoute, isActive, isOver, isReady, neighbours, pairBetween } from './views.ts'
+import {
+  bestRoute,
+  isActive,
+  isOver,
+  isReady,
+  missingRanges,
+  neighbours,
+  pairBetween,
+} from './views.ts'
 
 /** Ends requests that can't go on: the asker or a stage is gone, or a time limit passed. */
 export function decideRequests(state: SwarmState, now: number): readonly Decision[] {
@@ -123,7 +131,12 @@ export function openSession(state: SwarmState): readonly Decision[] {
   return [{ kind: 'session-opened', key: next.key, session, stages }]
 }
 
+/** Which blocks no device holds, and what to do about it. */
 export function incompleteError(state: SwarmState): WireError {
   const advice = swarmAdvice(state)
-  return wireError('ring-incomplete', advice === '' ? 'the layers do not form a chain yet' : advice)
+  if (advice === '') return wireError('ring-incomplete', 'the layers do not form a chain yet')
+  const missing = missingRanges(state)
+  const what = missing.map((range) => describeRange(range, state.model.layerCount)).join(', ')
+  const isOne = missing.reduce((sum, range) => sum + blockCount(range), 0) === 1
+  return wireError('ring-incomplete', `${what} ${isOne ? 'has' : 'have'} no worker (${advice})`)
 }

@@ -2,7 +2,8 @@ import { createDetokenizer } from './detokenizer.ts'
 import { createStopMatcher, type StopMatch } from './stop-matcher.ts'
 
 export type TextStream = {
-  push(id: number): StopMatch
+  /** `raw` is the text that became certain with this token, before anything is held back for a stop string. */
+  push(id: number): StopMatch & { readonly raw: string }
   /** The rest of the text, after the last token. `stopped` when an incomplete end completed a stop string. */
   end(): StopMatch
 }
@@ -18,7 +19,10 @@ export function createTextStream(options: {
   const detokenizer = createDetokenizer(options.decode)
   const matcher = createStopMatcher(options.stops)
   return {
-    push: (id) => matcher.push(detokenizer.push(id)),
+    push(id) {
+      const raw = detokenizer.push(id)
+      return { ...matcher.push(raw), raw }
+    },
     end() {
       const last = matcher.push(detokenizer.flush())
       return { text: last.text + matcher.flush(), stopped: last.stopped }

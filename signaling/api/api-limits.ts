@@ -1,0 +1,16 @@
+/** Bounds of the API alone. What peers meet or other folders share is in `sdk/core/limits.ts`. */
+
+/**
+ * A request's bytes. The largest window that this build takes has 131,072 tokens: half a megabyte of prose,
+ * a few of what a tokenizer or JSON likes less.
+ */
+export const BODY_MAX_BYTES = 4 * 1024 * 1024
+/** Answers of one request, over all its prompts. */
+export const CHOICES_MAX = 8
+/** Long enough for any turn marker. */
+export const STOP_MAX_CHARS = 1_000
+export const STOPS_MAX = 16
+/** OpenAI's default for completions. */
+export const COMPLETION_TOKENS_DEFAULT = 16
+/** A stream that says nothing for this long gets a comment: proxies cut silent ones after half a minute and more. */
+export const STREAM_COMMENT_MS = 5_000

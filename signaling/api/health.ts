@@ -1,0 +1,81 @@
+import { CrowdError, toCrowdError } from '../../sdk/core/errors.ts'
+import type { Tokenizer } from '../../sdk/index.node.ts'
+import { takeSeat, type SeatDeps } from './seat.ts'
+
+/** A good answer is as good for this long, ms; a bad one is looked at again sooner. */
+const HEALTHY_MS = 5_000
+const ILL_MS = 1_000
+/** One token may wait for a long answer's turn, but not for ever. */
+const RUN_MS = 10_000
+
+export type HealthReport = {
+  readonly ok: boolean
+  /** Why not; '' when ok. */
+  readonly reason: string
+}
+
+/** Whether the ring answers, from a real run of one token. Looked at when asked, once at a time. */
+export type Health = { check(): Promise<HealthReport> }
+
+export type HealthDeps = SeatDeps & {
+  /** Monotonic, ms; the swarm's own clock. */
+  now(): number
+}
+
+/** No text is needed to see whether a token comes. */
+const NO_TEXT: Tokenizer = { encode: () => [], decode: () => '', encodeChat: () => [] }
+
+export function createHealth(deps: HealthDeps): Health {
+  let known: { readonly report: HealthReport; readonly until: number } | null = null
+  let running: Promise<HealthReport> | null = null
+
+  async function look(): Promise<HealthReport> {
+    const reason = await whyIll(deps)
+    const report = { ok: reason === '', reason }
+    known = { report, until: deps.now() + (report.ok ? HEALTHY_MS : ILL_MS) }
+    running = null
+    return report
+  }
+
+  return {
+    check() {
+      if (known !== null && deps.now() < known.until) return Promise.resolve(known.report)
+      running ??= look()
+      return running
+    },
+  }
+}
+
+async function whyIll(deps: HealthDeps): Promise<string> {
+  const limit = new AbortController()
+  const cancel = deps.later(RUN_MS, () => limit.abort())
+  try {
+    await runOneToken(deps, limit.signal)
+    if (!limit.signal.aborted) return ''
+    throw new CrowdError('timeout', `no token within ${RUN_MS / 1_000} s`)
+  } catch (thrown) {
+    // A full ring that gives others their tokens is well.
+    const { code, message } = toCrowdError(thrown)
+    const isBusy = code === 'timeout' || code === 'too-many-requests'
+    return isBusy && givesTokens(deps) ? '' : `${code}: ${message}`
+  } finally {
+    cancel()
+  }
+}
+
+function givesTokens({ service, now }: HealthDeps): boolean {
+  return [...service.state().requests.values()].some(
+    ({ phase, tokens, progressAt }) =>
+      phase === 'running' && tokens > 0 && now() - progressAt < RUN_MS,
+  )
+}
+
+async function runOneToken(deps: SeatDeps, signal: AbortSignal): Promise<void> {
+  const seat = takeSeat(deps, NO_TEXT, 'health')
+  try {
+    for await (const event of seat.client.generate({ promptIds: [0], maxTokens: 1 }, signal))
+      if (event.kind === 'delta') return
+  } finally {
+    seat.close()
+  }
+}

@@ -1,0 +1,53 @@
+import type { Command } from 'commander'
+import { dataDirectory } from '../sdk/import/data-directory.node.ts'
+import { createApiKeys, type ApiKey } from './api-keys.ts'
+
+type KeyFlags = { readonly data?: string }
+
+/** Adds `crowdinfer key add|list|revoke`. `write` gets whole lines. */
+export function addKeyCommands(program: Command, write: (line: string) => void = print): void {
+  const keys = (flags: KeyFlags) => createApiKeys(dataDirectory(flags.data))
+  const key = quiet(program.command('key').description('keys of the API under /v1')).helpCommand(
+    false,
+  )
+
+  withData(key.command('add [name]'))
+    .description('make a key; from then on /v1 needs one')
+    .action(async (name: string | undefined, flags: KeyFlags) => {
+      const added = await keys(flags).add(name ?? '')
+      write(added.key)
+      write(`This is shown once. Key ${added.id} is valid at once, also for a running host.`)
+    })
+  withData(key.command('list'))
+    .description('list the keys')
+    .action(async (flags: KeyFlags) => {
+      const all = await keys(flags).list()
+      if (all.length === 0) write('No keys.')
+      for (const one of all) write(lineOf(one))
+    })
+  withData(key.command('revoke <id-or-name>'))
+    .description('make a key invalid within a second')
+    .action(async (idOrName: string, flags: KeyFlags) => {
+      write(`Revoked ${lineOf(await keys(flags).revoke(idOrName))}`)
+    })
+}
+
+function withData(command: Command): Command {
+  return quiet(command).option('--data <dir>', 'where keys are kept (default: ~/.crowdinfer)')
+}
+
+function quiet(command: Command): Command {
+  return command
+    .exitOverride()
+    .configureOutput({ writeErr: () => undefined })
+    .helpOption('--help', 'print this help')
+}
+
+/** Names are what their owner typed: control characters must not reach a terminal. */
+function lineOf({ id, name, createdAt }: ApiKey): string {
+  return `${id}  ${createdAt}  ${name.replace(/\p{Cc}/gu, '?')}`.trimEnd()
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}

@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest'
+import { at, fakeRing } from '../test/support/fake-swarm.ts'
+import { modelOf } from '../test/support/host-fixtures.ts'
+import type { SwarmService } from './swarm-service.ts'
+import { createHostMetrics, type HostMetrics } from './metrics.ts'
+
+function ringWithMetrics() {
+  let service: SwarmService | null = null
+  const metrics: HostMetrics = createHostMetrics(() => {
+    if (service === null) throw new Error('not yet')
+    return service.state()
+  })
+  const ring = fakeRing(modelOf(), 2, { observe: (event, after) => metrics.observe(event, after) })
+  service = ring.swarm.service
+  const value = async (line: string): Promise<number> => {
+    const found = (await metrics.text()).split('\n').find((one) => one.startsWith(`${line} `))
+    return Number(found?.slice(line.length + 1) ?? NaN)
+  }
+  return { ...ring, metrics, value }
+}
+
+test('who is here, what waits, and whether the ring is whole', async () => {
+  const { swarm, workers, value } = ringWithMetrics()
+  expect(await value('crowdinfer_peers{role="worker"}')).toBe(2)
+  expect(await value('crowdinfer_peers{role="asker"}')).toBe(1)
+  expect(await value('crowdinfer_workers_ready')).toBe(2)
+  expect(await value('crowdinfer_ring_complete')).toBe(1)
+  for (let index = 0; index < 6; index += 1) swarm.ask(swarm.join(`a${index}`, 'asker'), 'r')
+  expect(await value('crowdinfer_requests{phase="running"}')).toBe(4)
+  expect(await value('crowdinfer_requests{phase="queued"}')).toBe(2)
+  at(workers, 0).say({ kind: 'leave' })
+  expect(await value('crowdinfer_workers_ready')).toBe(1)
+  expect(await value('crowdinfer_ring_complete')).toBe(0)
+})
+
+test('tokens, laps, outcomes and times of what was answered', async () => {
+  const { swarm, workers, asker, value } = ringWithMetrics()
+  swarm.ask(asker, 'r1')
+  const last = at(workers, 1)
+  const { session, epoch } = last.last('session-open')
+  for (const position of [3, 4]) {
+    swarm.pass(20)
+    const sampled = { token: 5, logprob: -1, top: [] }
+    last.say({ kind: 'session-token', session, epoch, position, sampled })
+  }
+  const timings = {
+    promptTokens: 3,
+    tokens: 2,
+    firstTokenMs: 0,
+    lapMs: 20,
+    computeMs: 12,
+    hopMs: 4,
+    hops: 2,
+  }
+  last.say({ kind: 'session-timings', session, epoch, timings })
+  last.say({ kind: 'session-end', session, epoch, reason: 'stop' })
+  swarm.ask(asker, 'r2')
+  asker.say({ kind: 'cancel', request: 'r2' as never })
+  expect(await value('crowdinfer_tokens_total{kind="prompt"}')).toBe(6)
+  expect(await value('crowdinfer_tokens_total{kind="answer"}')).toBe(2)
+  expect(await value('crowdinfer_laps_total')).toBe(2)
+  expect(await value('crowdinfer_laps_total')).toBe(2)
+  expect(await value('crowdinfer_requests_total{outcome="stop"}')).toBe(1)
+  expect(await value('crowdinfer_requests_total{outcome="cancelled"}')).toBe(1)
+  expect(await value('crowdinfer_lap_seconds_sum')).toBeCloseTo(0.02)
+  expect(await value('crowdinfer_lap_compute_seconds_sum')).toBeCloseTo(0.012)
+  expect(await value('crowdinfer_hop_seconds_count')).toBe(1)
+  expect(await value('crowdinfer_first_token_seconds_sum')).toBeCloseTo(0.02)
+})
+
+test('relayed bytes, and two hosts in one process apart', async () => {
+  const one = ringWithMetrics()
+  const two = ringWithMetrics()
+  const [pair] = [...one.swarm.service.state().pairs.keys()]
+  if (pair === undefined) throw new Error('no pair')
+  at(one.workers, 0).handle.relay(pair, new Uint8Array(100))
+  expect(await one.value('crowdinfer_relayed_bytes_total')).toBe(100)
+  expect(await two.value('crowdinfer_relayed_bytes_total')).toBe(0)
+})
+
+test('nobody is named', async () => {
+  const { metrics } = ringWithMetrics()
+  expect(await metrics.text()).not.toMatch(/w0|asker-/)
+  expect(metrics.contentType).toMatch(/^text\/plain/)
+})

@@ -1,0 +1,173 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createApiKeys } from '../../signaling/api-keys.ts'
+import { END, LIMIT_MS, openApiHost, type ApiHost } from '../support/api-host.ts'
+import { eventually } from '../support/eventually.ts'
+
+let api: ApiHost
+beforeEach(async () => {
+  api = await openApiHost()
+})
+afterEach(async () => {
+  await api.host.close()
+})
+
+type ErrorBody = { error: { message: string; type: string; param: string | null; code: string } }
+async function failure(response: Response) {
+  const body = (await response.json()) as ErrorBody
+  expect(Object.keys(body.error).sort()).toEqual(['code', 'message', 'param', 'type'])
+  expect(response.headers.get('access-control-allow-origin')).toBe('*')
+  expect(response.headers.get('cache-control')).toBe('no-store')
+  return { status: response.status, ...body.error, retryAfter: response.headers.get('retry-after') }
+}
+
+describe('refusals', () => {
+  test('a prompt that is too long, with both numbers', async () => {
+    for (const stream of [false, true]) {
+      const response = await api.complete({ prompt: 'x'.repeat(16), stream })
+      expect(await failure(response)).toMatchObject({
+        status: 400,
+        code: 'context_length_exceeded',
+        type: 'invalid_request_error',
+        message: expect.stringMatching(/16 tokens.*16/) as string,
+      })
+    }
+    expect((await api.complete({ prompt: 'x'.repeat(15), max_tokens: 0 })).status).toBe(400)
+  })
+
+  test('another model, a field, a token outside the vocabulary', async () => {
+    expect(await failure(await api.chat({ model: 'gpt-x' }))).toMatchObject({
+      status: 404,
+      code: 'model_not_found',
+      param: 'model',
+    })
+    expect(await failure(await api.chat({ tools: [{}] }))).toMatchObject({
+      status: 400,
+      code: 'unsupported_parameter',
+      param: 'tools',
+    })
+    expect(await failure(await api.chat({ logit_bias: { '100': 1 } }))).toMatchObject({
+      status: 400,
+      param: 'logit_bias',
+    })
+    expect((await failure(await api.complete({ prompt: [100] }))).status).toBe(400)
+    expect((await failure(await api.complete({ prompt: '' }))).status).toBe(400)
+    expect((await failure(await fetch(`${api.host.origin}/v1/models/other`))).status).toBe(404)
+  })
+
+  test('no JSON, too much of it, no such path, another method', async () => {
+    expect(await failure(await api.post('/completions', '{"model":'))).toMatchObject({
+      status: 400,
+      code: 'invalid_json',
+    })
+    expect(
+      await failure(await api.post('/completions', 'x'.repeat(4 * 1024 * 1024 + 1))),
+    ).toMatchObject({
+      status: 413,
+      code: 'request_too_large',
+      type: 'invalid_request_error',
+    })
+    expect(await failure(await api.post('/embeddings', {}))).toMatchObject({
+      status: 404,
+      code: 'unknown_url',
+    })
+    const get = await fetch(`${api.host.origin}/v1/chat/completions`)
+    expect(get.headers.get('allow')).toBe('POST, OPTIONS')
+    expect(await failure(get)).toMatchObject({ status: 405, code: 'method_not_allowed' })
+    expect((await failure(await api.post('/models', {}))).status).toBe(405)
+  })
+
+  test('an incomplete ring says which layers have no worker', async () => {
+    api.ring.leave()
+    for (const stream of [false, true])
+      expect(await failure(await api.chat({ stream }))).toMatchObject({
+        status: 503,
+        code: 'ring-incomplete',
+        type: 'server_error',
+        retryAfter: '10',
+        message: expect.stringMatching(/layers 1–6.* have no worker/) as string,
+      })
+  })
+
+  test('a full queue says so before a stream begins', async () => {
+    const asked = Array.from({ length: 20 }, () => api.chat())
+    await eventually('a full queue', LIMIT_MS, () => api.active() === 20)
+    for (const stream of [false, true])
+      expect(await failure(await api.chat({ stream }))).toMatchObject({
+        status: 429,
+        code: 'rate_limit_exceeded',
+        type: 'rate_limit_error',
+        retryAfter: '5',
+      })
+    api.ring.onPrompt = (session) => session.tokens([END])
+    for (const session of api.ring.sessions) session.tokens([END])
+    const all = await Promise.all(asked)
+    expect(all.map(({ status }) => status)).toEqual(Array(20).fill(200))
+  })
+
+  test('a device that fails', async () => {
+    api.ring.onPrompt = (session) => session.fail('broke')
+    expect(await failure(await api.chat())).toMatchObject({
+      status: 503,
+      code: 'stage-failed',
+      retryAfter: '2',
+    })
+  })
+})
+
+describe('origins', () => {
+  test.each(['/models', '/models/x', '/chat/completions', '/completions', '/no/such/path'])(
+    'a preflight of %s is answered, without a key, and never as a request',
+    async (path) => {
+      const response = await fetch(`${api.host.origin}/v1${path}`, {
+        method: 'OPTIONS',
+        headers: {
+          origin: 'https://example.org',
+          'access-control-request-method': 'POST',
+          'access-control-request-headers': 'authorization,x-stainless-os',
+          'access-control-request-private-network': 'true',
+        },
+      })
+      expect(response.status).toBe(204)
+      const { headers } = response
+      expect(headers.get('access-control-allow-origin')).toBe('*')
+      expect(headers.get('access-control-allow-headers')).toBe('authorization,x-stainless-os')
+      expect(headers.get('access-control-allow-methods')).toContain('POST')
+      expect(headers.get('access-control-allow-private-network')).toBe('true')
+    },
+  )
+})
+
+describe('keys', () => {
+  test('none but the owner of this machine without one; one changes that for all', async () => {
+    api.answers('x')
+    const from = (headers: Record<string, string>) =>
+      fetch(`${api.host.origin}/v1/models`, { headers }).then(({ status }) => status)
+    expect(await from({})).toBe(200)
+    expect(await from({ 'x-forwarded-for': '203.0.113.7' })).toBe(401)
+    expect(await from({ origin: 'https://example.org' })).toBe(401)
+    const secret = `Bearer ${api.host.started.secret ?? ''}`
+    expect(await from({ origin: 'https://example.org', authorization: secret })).toBe(200)
+  })
+
+  test('a running host takes a new key and drops a revoked one', async () => {
+    const keys = createApiKeys(api.host.dataDir)
+    const status = (key: string) =>
+      fetch(`${api.host.origin}/v1/models`, { headers: { authorization: `Bearer ${key}` } }).then(
+        (response) => response.status,
+      )
+    const secret = api.host.started.secret ?? ''
+    expect(await status(secret)).toBe(200)
+    const { id, key } = await keys.add('laptop')
+    await eventually('a key to be asked for', LIMIT_MS, async () => (await status('none')) === 401)
+    expect(await status(key)).toBe(200)
+    expect(await status(secret)).toBe(401)
+    expect(await failure(await api.chat())).toMatchObject({
+      status: 401,
+      type: 'authentication_error',
+      code: 'invalid_api_key',
+      param: null,
+    })
+    await keys.revoke(id)
+    await eventually('an open door', LIMIT_MS, async () => (await status('none')) === 200)
+  })
+})

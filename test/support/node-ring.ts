@@ -1,0 +1,114 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { PeerId } from '../../sdk/core/ids.ts'
+import { parseManifest } from '../../sdk/core/model/parse-manifest.ts'
+import { createConnector } from '../../sdk/net/connector.ts'
+import { createSignaling } from '../../sdk/net/signaling-client.ts'
+import { createSystemTimers } from '../../sdk/net/timers.ts'
+import { createNodeStageRunner } from '../../sdk/runtime/ort.node.ts'
+import { fetchPieces, pieceSource } from '../../sdk/storage/download.ts'
+import { createMemoryShardStore } from '../../sdk/storage/memory-shard-store.ts'
+import { createWorker } from '../../sdk/worker/worker.ts'
+import type { Worker } from '../../sdk/worker/worker-snapshot.ts'
+import { parseConfig, type Flags } from '../../signaling/config.ts'
+import { createHost, type Host, type StartedHost } from '../../signaling/server.ts'
+import { hostDeps } from '../../signaling/start-command.ts'
+import { eventually } from './eventually.ts'
+
+/** A real host and real workers in this process, on ONNX Runtime's CPU provider; frames go through the host's relay. */
+export type NodeRing = {
+  readonly host: Host
+  readonly started: StartedHost
+  /** `http://127.0.0.1:port` */
+  readonly origin: string
+  readonly dataDir: string
+  readonly workers: Worker[]
+  addWorker(): Promise<Worker>
+  /** Waits until every block has a ready worker and the stages are linked. */
+  complete(): Promise<void>
+  close(): Promise<void>
+}
+
+const COMPLETE_MS = 60_000
+const PLEDGE_BYTES = 512 * 1024 * 1024
+
+export async function startNodeRing(workers: number, flags: Flags = {}): Promise<NodeRing> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'crowdinfer-node-ring-'))
+  const config = parseConfig({
+    port: '0',
+    host: '127.0.0.1',
+    data: dataDir,
+    model: 'crowdtalk-0.3m',
+    stages: String(Math.max(workers, 1)),
+    ...flags,
+  })
+  const host = createHost(
+    config,
+    hostDeps(() => undefined),
+  )
+  const started = await host.start()
+  const origin = `http://127.0.0.1:${started.port}`
+  const ring: NodeRing = {
+    host,
+    started,
+    origin,
+    dataDir,
+    workers: [],
+    async addWorker() {
+      const worker = openWorker(origin, started.secret ?? '', `worker-${ring.workers.length + 1}`)
+      ring.workers.push(worker)
+      await worker.start()
+      return worker
+    },
+    async complete() {
+      await eventually('a complete ring', COMPLETE_MS, () => host.service().snapshot().complete)
+    },
+    async close() {
+      await Promise.all(ring.workers.map((worker) => worker.leave()))
+      await host.close()
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+  for (let index = 0; index < workers; index += 1) await ring.addWorker()
+  if (workers > 0) await ring.complete()
+  return ring
+}
+
+function openWorker(url: string, secret: string, name: string): Worker {
+  const timers = createSystemTimers()
+  const store = createMemoryShardStore()
+  const signaling = createSignaling({
+    url,
+    // A name that a test chooses is an id without a parser.
+    identity: { role: 'worker', peer: name as PeerId, token: `token-${name}`, name, secret },
+    timers,
+  })
+  let pieces = ''
+  return createWorker(
+    {
+      signaling,
+      connector: createConnector({ signaling, makePeerLink: null, timers }),
+      runner: createNodeStageRunner({ threads: 1 }),
+      store,
+      async fetchPieces(wanted, { signal, onProgress }) {
+        await fetchPieces({
+          pieces: wanted,
+          store,
+          sources: [pieceSource('host', pieces)],
+          fetch: globalThis.fetch,
+          signal,
+          onProgress: (done) => onProgress(done.storedBytes, done.fetchedBytes),
+        })
+      },
+      async loadManifest(path) {
+        const address = new URL(path, url)
+        pieces = new URL('pieces/', address).href
+        return parseManifest(await (await fetch(address)).json())
+      },
+      now: () => performance.now(),
+      later: (ms, task) => timers.after(ms, task),
+    },
+    { pledgeBytes: PLEDGE_BYTES, paused: false },
+  )
+}

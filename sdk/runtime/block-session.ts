@@ -23,7 +23,8 @@ export async function createBlockSession(
   backend: OrtBackend,
   block: { readonly graph: Uint8Array; readonly data: Uint8Array },
 ): Promise<BlockSession> {
-  const lowered = lowerBlock(block, backend.report.provider)
+  const caches = backend.device === null ? 'delta' : 'shared'
+  const lowered = lowerBlock(block, backend.report.provider, caches)
   const session = await createSession(backend, lowered)
   const { Tensor: TensorOf } = backend.ort
 

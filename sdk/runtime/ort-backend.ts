@@ -10,7 +10,7 @@ export type OrtBackend = {
   readonly report: RunnerReport
   /** Provider, threads, log level: what is the same for every session. */
   readonly sessionOptions: common.InferenceSession.SessionOptions
-  /** Our own device where the provider is WebGPU; caches then live in its buffers. */
+  /** Our own device where a page's provider is WebGPU; caches then live in its buffers. */
   readonly device: GPUDevice | null
   /** Why nothing can run any more (device lost), or null. */
   failure(): string | null

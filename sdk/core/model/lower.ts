@@ -27,30 +27,36 @@ const INLINE_MAX_BYTES = 1024
 
 /**
  * Brings a block of the canonical dialect into the form that a provider runs well. The bytes of `data` may
- * be referenced by the result; drop both after the session was created.
+ * be referenced by the result; drop both after the session was created. `caches`: WebGPU takes `delta` too, where its buffers
+ * can't be had from outside (Node).
  * @example const { model, externalData } = lowerBlock(block, 'wasm')
  * @throws CrowdError model-invalid, model-unsupported
  */
 export function lowerBlock(
   block: { readonly graph: Uint8Array; readonly data: Uint8Array },
   provider: Provider,
+  caches: 'delta' | 'shared' = provider === 'webgpu' ? 'shared' : 'delta',
 ): LoweredBlock {
   const graph = readOnnx(block.graph)
   checkRanges(graph, block.data)
   const isLayer = graph.outputs.some((output) => output.name === 'present.key')
-  const lowered = lowerGraph(graph, createReader(block.data), provider)
+  const lowered = lowerGraph(graph, createReader(block.data), { provider, caches })
   return {
     ...externalize(lowered, block.data),
-    kv: !isLayer ? 'none' : provider === 'webgpu' ? 'shared' : 'delta',
+    kv: isLayer ? caches : 'none',
   }
 }
 
 /** The passes, in order. */
-function lowerGraph(graph: Graph, read: ReadConstant, provider: Provider): Graph {
+function lowerGraph(
+  graph: Graph,
+  read: ReadConstant,
+  { provider, caches }: { provider: Provider; caches: 'delta' | 'shared' },
+): Graph {
   const folded = foldConstants(graph, read)
   const expanded = expandQ4(folded, read, (node) => needsExpansion(node, provider))
   const isLayer = graph.outputs.some((output) => output.name === 'present.key')
-  const delta = isLayer && provider !== 'webgpu' ? returnNewRows(expanded) : expanded
+  const delta = isLayer && caches === 'delta' ? returnNewRows(expanded) : expanded
   return pruned(delta)
 }
 

@@ -1,5 +1,5 @@
 /// The entry script of the compute thread: everything that touches ORT in a tab lives here.
-import { browserCandidates } from '../ort.browser.ts'
+import { browserCandidates, type BrowserOrtOptions } from '../ort.browser.ts'
 import { createOrtQueue } from '../ort-queue.ts'
 import { createOrtStageRunner } from '../ort-stage-runner.ts'
 import { selfTest } from '../self-test.ts'
@@ -13,12 +13,12 @@ serveStageRunner(
     },
     listen(listener) {
       // Only our own page holds the other end.
-      onmessage = ({ data }: MessageEvent<ThreadRequest>) => {
+      onmessage = ({ data }: MessageEvent<ThreadRequest<BrowserOrtOptions>>) => {
         listener(data)
       }
     },
   },
-  (options) =>
+  (options: BrowserOrtOptions) =>
     createOrtStageRunner({
       candidates: browserCandidates(options),
       queue: createOrtQueue(),

@@ -2,12 +2,14 @@ import type { WireError } from '../../core/errors.ts'
 import type { SessionId } from '../../core/ids.ts'
 import type { BlockRange } from '../../core/model/block-range.ts'
 import type { Manifest } from '../../core/model/manifest.ts'
-import type { BrowserOrtOptions } from '../ort.browser.ts'
 import type { BlockBytes, RunnerReport, StageOutput, StageStep } from '../stage-runner.ts'
 
-/** Page to compute thread. `id` ties the reply to its request; both ends are our own code. */
-export type ThreadRequest = { readonly id: number } & (
-  | { readonly kind: 'start'; readonly options: BrowserOrtOptions }
+/**
+ * Owner to compute thread. `id` ties the reply to its request; both ends are our own code. `Options` choose
+ * the provider, which differs between a tab and Node.
+ */
+export type ThreadRequest<Options> = { readonly id: number } & (
+  | { readonly kind: 'start'; readonly options: Options }
   | { readonly kind: 'set-stage'; readonly manifest: Manifest; readonly range: BlockRange }
   | { readonly kind: 'load-block'; readonly block: number; readonly bytes: BlockBytes }
   | { readonly kind: 'run'; readonly step: StageStep }
@@ -15,7 +17,7 @@ export type ThreadRequest = { readonly id: number } & (
   | { readonly kind: 'close' }
 )
 
-/** Compute thread to page: exactly one reply for each request. */
+/** Compute thread to owner: exactly one reply for each request. */
 export type ThreadReply = { readonly id: number } & (
   | { readonly kind: 'started'; readonly report: RunnerReport }
   | { readonly kind: 'stage-set'; readonly wanted: number[] }
@@ -24,7 +26,7 @@ export type ThreadReply = { readonly id: number } & (
   | { readonly kind: 'failed'; readonly error: WireError }
 )
 
-/** One end of the connection between page and thread: a Worker, or a MessagePort in tests. */
+/** One end of the connection between owner and thread: a worker, or a pair of functions in tests. */
 export type ThreadPort<Out, In> = {
   post(message: Out, transfer: ArrayBuffer[]): void
   /** Replaces the listener. */

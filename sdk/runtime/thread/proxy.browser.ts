@@ -1,6 +1,7 @@
+import type { BrowserOrtOptions } from '../ort.browser.ts'
 import type { StageRunner } from '../stage-runner.ts'
 import type { ThreadReply } from './messages.ts'
-import { createThreadStageRunner, type Thread, type ThreadRunnerOptions } from './proxy.ts'
+import { createThreadStageRunner, type Thread } from './proxy.ts'
 
 /**
  * The StageRunner port of a page: ONNX Runtime in a Web Worker of its own.
@@ -8,11 +9,11 @@ import { createThreadStageRunner, type Thread, type ThreadRunnerOptions } from '
  *     const runner = createWorkerStageRunner({ prefer: 'auto' })
  *     const { provider } = await runner.start()
  */
-export function createWorkerStageRunner(options: ThreadRunnerOptions): StageRunner {
+export function createWorkerStageRunner(options: BrowserOrtOptions): StageRunner {
   return createThreadStageRunner({ spawn: spawnWorker }, options)
 }
 
-function spawnWorker(): Thread {
+function spawnWorker(): Thread<BrowserOrtOptions> {
   const worker = new Worker(new URL('./host.browser.ts', import.meta.url), {
     type: 'module',
     name: 'crowdinfer-stage',

@@ -13,7 +13,9 @@ import { serveStageRunner } from './serve.ts'
 const model = createTinyModel({ layerCount: 3 })
 const SESSION = 1 as SessionId
 
-type TestThread = Thread & {
+type TestOptions = { readonly prefer: string }
+
+type TestThread = Thread<TestOptions> & {
   isKilled: boolean
   crash(reason: string): void
   readonly transferred: number[]
@@ -22,7 +24,7 @@ type TestThread = Thread & {
 /** A thread in this thread: messages are cloned and transferred as a real one does. */
 function createTestThread(makeRunner: () => StageRunner): TestThread {
   let toPage: (reply: ThreadReply) => void = () => undefined
-  let toThread: (request: ThreadRequest) => void = () => undefined
+  let toThread: (request: ThreadRequest<TestOptions>) => void = () => undefined
   let onCrash: (reason: string) => void = () => undefined
   const transferred: number[] = []
   const thread: TestThread = {
@@ -75,8 +77,9 @@ function setUp(makeRunner: () => StageRunner = createFakeStageRunner) {
         threads.push(thread)
         return thread
       },
+      onKilled: (error) => killed.push(error),
     },
-    { prefer: 'auto', onKilled: (error) => killed.push(error) },
+    { prefer: 'auto' },
   )
   return { runner, threads, killed }
 }

@@ -1,17 +1,17 @@
 import { CrowdError, fromWire } from '../../core/errors.ts'
 import { STAGE_LOAD_MS, STAGE_STEP_MS } from '../../core/limits.ts'
-import type { BrowserOrtOptions } from '../ort.browser.ts'
 import type { BlockBytes, StageRunner, StageStep } from '../stage-runner.ts'
 import { transferable, type ThreadPort, type ThreadReply, type ThreadRequest } from './messages.ts'
 
 /** A thread that can be killed at any moment. */
-export type Thread = ThreadPort<ThreadRequest, ThreadReply> & {
+export type Thread<Options> = ThreadPort<ThreadRequest<Options>, ThreadReply> & {
   /** Called when the thread dies or can't be loaded. */
   onCrash(listener: (reason: string) => void): void
   kill(): void
 }
 
-export type ThreadRunnerOptions = BrowserOrtOptions & {
+export type ThreadRunnerDeps<Options> = {
+  readonly spawn: () => Thread<Options>
   /** The thread was killed (hung, crashed); everything in it is gone until the next `start`. */
   readonly onKilled?: (error: CrowdError) => void
 }
@@ -30,17 +30,16 @@ type Pending = {
 }
 
 /**
- * The StageRunner port in the page, in front of a compute thread. A thread that hangs or crashes is killed:
+ * The StageRunner port where nothing computes, in front of a compute thread. A thread that hangs or crashes is killed:
  * what was waiting fails, later calls fail with stage-failed, and a new `start` makes a fresh thread, for
  * which setStage wants all blocks again.
  */
-export function createThreadStageRunner(
-  deps: { readonly spawn: () => Thread },
-  options: ThreadRunnerOptions,
+export function createThreadStageRunner<Options>(
+  deps: ThreadRunnerDeps<Options>,
+  options: Options,
 ): StageRunner {
-  const { onKilled, ...ortOptions } = options
   const pending = new Map<number, Pending>()
-  let thread: Thread | null = null
+  let thread: Thread<Options> | null = null
   let nextId = 0
   let watchdog: ReturnType<typeof setTimeout> | undefined
   let downReason = 'the compute thread is not started'
@@ -70,10 +69,10 @@ export function createThreadStageRunner(
   function kill(error: CrowdError): void {
     if (thread === null) return
     stopThread(error)
-    onKilled?.(error)
+    deps.onKilled?.(error)
   }
 
-  function spawn(): Thread {
+  function spawn(): Thread<Options> {
     const made = deps.spawn()
     made.listen(receive)
     made.onCrash((reason) => {
@@ -99,7 +98,7 @@ export function createThreadStageRunner(
   }
 
   async function call(
-    body: Body<ThreadRequest>,
+    body: Body<ThreadRequest<Options>>,
     what: string,
     rest: { readonly limitMs: number; readonly transfer?: ArrayBuffer[] },
   ): Promise<ThreadReply> {
@@ -126,7 +125,7 @@ export function createThreadStageRunner(
     async start() {
       if (closed) throw new CrowdError('stage-failed', 'the runner is closed')
       thread ??= spawn()
-      const reply = await call({ kind: 'start', options: ortOptions }, 'starting', LOAD)
+      const reply = await call({ kind: 'start', options }, 'starting', LOAD)
       return expectKind(reply, 'started').report
     },
     async setStage(manifest, range) {

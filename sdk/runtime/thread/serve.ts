@@ -1,19 +1,18 @@
 import { toCrowdError } from '../../core/errors.ts'
-import type { BrowserOrtOptions } from '../ort.browser.ts'
 import type { StageOutput, StageRunner } from '../stage-runner.ts'
 import { transferable, type ThreadPort, type ThreadReply, type ThreadRequest } from './messages.ts'
 
 /**
- * Answers the page's requests with a runner that is made at the first start. Requests may overlap; the
+ * Answers the owner's requests with a runner that is made at the first start. Requests may overlap; the
  * runner queues them.
  */
-export function serveStageRunner(
-  port: ThreadPort<ThreadReply, ThreadRequest>,
-  makeRunner: (options: BrowserOrtOptions) => StageRunner,
+export function serveStageRunner<Options>(
+  port: ThreadPort<ThreadReply, ThreadRequest<Options>>,
+  makeRunner: (options: Options) => StageRunner,
 ): void {
   let runner: StageRunner | null = null
 
-  async function answer(request: ThreadRequest): Promise<ThreadReply> {
+  async function answer(request: ThreadRequest<Options>): Promise<ThreadReply> {
     const { id } = request
     if (request.kind === 'start') {
       runner ??= makeRunner(request.options)
@@ -41,7 +40,7 @@ export function serveStageRunner(
     }
   }
 
-  async function serve(request: ThreadRequest): Promise<void> {
+  async function serve(request: ThreadRequest<Options>): Promise<void> {
     try {
       const reply = await answer(request)
       if (reply.kind !== 'ran') port.post(reply, [])

@@ -24,7 +24,7 @@ const TABLE: { folder: string; may: string[]; packages: true | string[] }[] = [
   {
     folder: 'sdk/net',
     may: ['sdk/core', 'sdk/protocol'],
-    packages: ['simple-peer', 'socket.io-client'],
+    packages: ['simple-peer', 'node-datachannel', 'socket.io-client'],
   },
   { folder: 'sdk/import', may: ['sdk/core', 'sdk/storage'], packages: [] },
   {

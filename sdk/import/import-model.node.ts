@@ -7,13 +7,13 @@ import { blockPieces, type Block, type Manifest, type Piece } from '../core/mode
 import type { WeightDtype } from '../core/model/manifest.ts'
 import { planModel, type BlockPlan } from '../core/model/plan-model.ts'
 import type { TensorSource } from '../core/model/tensor-source.ts'
+import { writeAtomically } from '../storage/atomic-file.node.ts'
 import { openModelDirectory, readModelFile, type ModelDirectory } from './model-directory.node.ts'
 import { MANIFEST_FILE, readManifest } from './model-store.node.ts'
 import {
   piecesDirectory,
   removeOtherPieces,
   sha256Of,
-  writeAtomically,
   writePiece,
   writePieces,
 } from './piece-writer.node.ts'

@@ -1,13 +1,10 @@
-import { createHash, randomUUID } from 'node:crypto'
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { PieceHash } from '../core/ids.ts'
 import { PIECE_BYTES } from '../core/limits.ts'
 import type { Piece } from '../core/model/manifest.ts'
-
-const TEMPORARY_PREFIX = '.tmp-'
-/** A leftover of a crash, not of an import that is still running. */
-const TEMPORARY_MAX_AGE_MS = 60 * 60 * 1000
+import { removeLeftovers, writeAtomically } from '../storage/atomic-file.node.ts'
 
 export function sha256Of(bytes: Uint8Array | string): PieceHash {
   // Cast: this is what makes a piece hash.
@@ -16,21 +13,6 @@ export function sha256Of(bytes: Uint8Array | string): PieceHash {
 
 export function piecesDirectory(storeDir: string): string {
   return join(storeDir, 'pieces')
-}
-
-/** Writes a file so that it's either the old one or wholly the new one. */
-export async function writeAtomically(
-  directory: string,
-  name: string,
-  bytes: Uint8Array | string,
-): Promise<void> {
-  const temporary = join(directory, `${TEMPORARY_PREFIX}${randomUUID()}`)
-  try {
-    await writeFile(temporary, bytes)
-    await rename(temporary, join(directory, name))
-  } finally {
-    await rm(temporary, { force: true })
-  }
 }
 
 /** Stores one piece under its hash. A sound copy that is there already is kept. */
@@ -86,14 +68,7 @@ export async function removeOtherPieces(
   const directory = piecesDirectory(storeDir)
   for (const name of await readdir(directory)) {
     const path = join(directory, name)
-    const isStale = /^[0-9a-f]{64}$/.test(name) && !keep.has(name)
-    if (isStale || (name.startsWith(TEMPORARY_PREFIX) && (await isOld(path)))) {
-      await rm(path, { force: true })
-    }
+    if (/^[0-9a-f]{64}$/.test(name) && !keep.has(name)) await rm(path, { force: true })
   }
-}
-
-async function isOld(path: string): Promise<boolean> {
-  const info = await stat(path).catch(() => null)
-  return info !== null && Date.now() - info.mtimeMs > TEMPORARY_MAX_AGE_MS
+  await removeLeftovers(directory)
 }

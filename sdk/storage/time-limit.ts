@@ -27,6 +27,9 @@ export function storageError(thrown: unknown, what: string): CrowdError {
   return new CrowdError(code, `${what}: ${message}`, { cause: thrown })
 }
 
+/** IndexedDB names it, a file system gives one of two codes. */
 function isFull(thrown: unknown): boolean {
-  return thrown instanceof Error && thrown.name === 'QuotaExceededError'
+  if (!(thrown instanceof Error)) return false
+  const code = 'code' in thrown ? thrown.code : null
+  return thrown.name === 'QuotaExceededError' || code === 'ENOSPC' || code === 'EDQUOT'
 }

@@ -1,5 +1,5 @@
 import { tabIdentity } from './identity.browser.ts'
-import { createModelSource } from './model-source.browser.ts'
+import { createModelSource } from './model-source.ts'
 import { createConnector } from './net/connector.ts'
 import { createSignaling } from './net/signaling-client.ts'
 import { createBrowserPeerLinks } from './net/simple-peer.browser.ts'

@@ -45,6 +45,18 @@ const TABLE: { folder: string; may: string[]; packages: true | string[] }[] = [
     packages: ['@huggingface/tokenizers', '@huggingface/jinja'],
   },
   { folder: 'sdk/local', may: ['sdk/core', 'sdk/runtime/stage-runner'], packages: [] },
+  {
+    folder: 'sdk/crowd-worker',
+    may: [
+      'sdk/core',
+      'sdk/import/data-directory.node',
+      'sdk/import/package-root.node',
+      'sdk/net/signaling',
+      'sdk/node-worker.node',
+      'sdk/worker/worker-snapshot',
+    ],
+    packages: ['commander'],
+  },
   { folder: 'sdk', may: ['sdk'], packages: [] },
   {
     folder: 'signaling',

@@ -1,0 +1,108 @@
+import { GREEDY } from '../../sdk/core/sampling/params.ts'
+import { openModel, type OpenedModel } from '../../sdk/index.node.ts'
+import { readBlock } from '../../sdk/import/model-store.node.ts'
+import { openLocalChain } from '../../sdk/local/local-chain.ts'
+import { createNodeStageRunner } from '../../sdk/runtime/ort.node.ts'
+import { openAsker } from '../support/asker.ts'
+import { startRing } from '../support/ring.ts'
+import type { BenchOptions, Lap, RingRow } from './bench.ts'
+
+/** A ring of worker processes may cost this much for each hop over the unsplit model in one process. */
+export const HOP_LIMIT_MS = 2
+
+export type WorkersRow = Omit<RingRow, 'kind'> & {
+  /** `unsplit`: one stage in one process; `workers`: each stage in a process of its own, over WebRTC on this machine. */
+  readonly kind: 'unsplit' | 'workers'
+  /** What a lap takes longer than an unsplit one, for each of its hops, ms. */
+  readonly overHopMs: number
+}
+
+const WORKERS = 3
+/** Asks for a long answer: the built-in models must not stop before the laps are counted. */
+const MESSAGES = [{ role: 'user', content: 'Tell me a story about a cat and a boat.' }] as const
+
+/** A ring of worker processes against the unsplit model in this process, each on one thread. */
+export async function benchWorkers(
+  options: Omit<BenchOptions, 'stages'>,
+  say: (line: string) => void,
+): Promise<WorkersRow[]> {
+  const model = await openModel(options.model, options.dataDir)
+  say('unsplit, in one process')
+  const unsplit = fastest(await unsplitLaps(model, options))
+  say(`${WORKERS} worker processes`)
+  const ring = fastest(await workerLaps(model, options))
+  return [
+    { stages: 1, kind: 'unsplit', ...unsplit, ratio: 1, ratioOwnCompute: 1, overHopMs: 0 },
+    {
+      stages: WORKERS,
+      kind: 'workers',
+      ...ring,
+      ratio: unsplit.lapMs / ring.lapMs,
+      ratioOwnCompute: unsplit.lapMs / (ring.lapMs - ring.computeMs + unsplit.computeMs),
+      overHopMs: (ring.lapMs - unsplit.lapMs) / WORKERS,
+    },
+  ]
+}
+
+/** The least disturbed of the rounds: this machine has other things to do. */
+function fastest(laps: readonly Lap[]): Lap {
+  const [first] = [...laps].sort((a, b) => a.lapMs - b.lapMs)
+  if (first === undefined) throw new Error('no lap was measured')
+  return first
+}
+
+async function unsplitLaps(
+  model: OpenedModel,
+  options: Omit<BenchOptions, 'stages'>,
+): Promise<Lap[]> {
+  const chain = await openLocalChain({
+    manifest: model.manifest,
+    stages: 1,
+    makeRunner: () => createNodeStageRunner({ threads: 1 }),
+    readBlock: (block) => readBlock(model.storeDir, model.manifest, block),
+  })
+  const laps: Lap[] = []
+  for (let round = 0; round < options.rounds; round += 1) {
+    const { ids, totalMs, firstTokenMs, msPerStage } = await chain.generate({
+      prompt: model.tokenizer.encodeChat(MESSAGES),
+      maxTokens: options.tokens,
+      sampling: GREEDY,
+    })
+    const lapMs = (totalMs - firstTokenMs) / Math.max(ids.length - 1, 1)
+    laps.push({ lapMs, computeMs: msPerStage[0] ?? 0, hopMs: 0 })
+  }
+  await chain.close()
+  return laps
+}
+
+async function workerLaps(
+  { manifest, tokenizer }: OpenedModel,
+  options: Omit<BenchOptions, 'stages'>,
+): Promise<Lap[]> {
+  const ring = await startRing({
+    model: options.model,
+    dataDir: options.dataDir,
+    tabs: 0,
+    workers: WORKERS,
+    pledgeMb: 1_024,
+  })
+  try {
+    await ring.complete()
+    const { started } = ring
+    const url = new URL(started.urls.join).origin
+    const asker = await openAsker({ url, secret: started.secret, manifest, tokenizer })
+    const laps: Lap[] = []
+    for (let round = 0; round < options.rounds; round += 1) {
+      const request = { messages: MESSAGES, maxTokens: options.tokens }
+      for await (const event of asker.client.generate(request)) {
+        if (event.kind !== 'end' || event.timings === null) continue
+        const { lapMs, computeMs, hopMs } = event.timings
+        laps.push({ lapMs, computeMs, hopMs })
+      }
+    }
+    asker.close()
+    return laps
+  } finally {
+    await ring.close()
+  }
+}

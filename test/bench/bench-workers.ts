@@ -28,9 +28,9 @@ export async function benchWorkers(
 ): Promise<WorkersRow[]> {
   const model = await openModel(options.model, options.dataDir)
   say('unsplit, in one process')
-  const unsplit = fastest(await unsplitLaps(model, options))
+  const unsplit = await unsplitLap(model, options)
   say(`${WORKERS} worker processes`)
-  const ring = fastest(await workerLaps(model, options))
+  const ring = await workersLap(model, options)
   return [
     { stages: 1, kind: 'unsplit', ...unsplit, ratio: 1, ratioOwnCompute: 1, overHopMs: 0 },
     {
@@ -44,41 +44,31 @@ export async function benchWorkers(
   ]
 }
 
-/** The least disturbed of the rounds: this machine has other things to do. */
-function fastest(laps: readonly Lap[]): Lap {
-  const [first] = [...laps].sort((a, b) => a.lapMs - b.lapMs)
-  if (first === undefined) throw new Error('no lap was measured')
-  return first
-}
-
-async function unsplitLaps(
-  model: OpenedModel,
-  options: Omit<BenchOptions, 'stages'>,
-): Promise<Lap[]> {
+async function unsplitLap(model: OpenedModel, options: Omit<BenchOptions, 'stages'>): Promise<Lap> {
   const chain = await openLocalChain({
     manifest: model.manifest,
     stages: 1,
     makeRunner: () => createNodeStageRunner({ threads: 1 }),
     readBlock: (block) => readBlock(model.storeDir, model.manifest, block),
   })
-  const laps: Lap[] = []
+  const meter = createLapMeter()
   for (let round = 0; round < options.rounds; round += 1) {
-    const { ids, totalMs, firstTokenMs, msPerStage } = await chain.generate({
+    const { msPerStage } = await chain.generate({
       prompt: model.tokenizer.encodeChat(MESSAGES),
       maxTokens: options.tokens,
       sampling: GREEDY,
+      onToken: () => meter.token(),
     })
-    const lapMs = (totalMs - firstTokenMs) / Math.max(ids.length - 1, 1)
-    laps.push({ lapMs, computeMs: msPerStage[0] ?? 0, hopMs: 0 })
+    meter.end(msPerStage[0] ?? 0)
   }
   await chain.close()
-  return laps
+  return meter.lap(1)
 }
 
-async function workerLaps(
+async function workersLap(
   { manifest, tokenizer }: OpenedModel,
   options: Omit<BenchOptions, 'stages'>,
-): Promise<Lap[]> {
+): Promise<Lap> {
   const ring = await startRing({
     model: options.model,
     dataDir: options.dataDir,
@@ -91,18 +81,52 @@ async function workerLaps(
     const { started } = ring
     const url = new URL(started.urls.join).origin
     const asker = await openAsker({ url, secret: started.secret, manifest, tokenizer })
-    const laps: Lap[] = []
+    const meter = createLapMeter()
     for (let round = 0; round < options.rounds; round += 1) {
       const request = { messages: MESSAGES, maxTokens: options.tokens }
       for await (const event of asker.client.generate(request)) {
-        if (event.kind !== 'end' || event.timings === null) continue
-        const { lapMs, computeMs, hopMs } = event.timings
-        laps.push({ lapMs, computeMs, hopMs })
+        if (event.kind === 'delta') meter.token()
+        if (event.kind === 'end') meter.end(event.timings?.computeMs ?? Number.NaN)
       }
     }
     asker.close()
-    return laps
+    return meter.lap(WORKERS)
   } finally {
     await ring.close()
   }
+}
+
+/**
+ * Laps as who asks sees them: the time from one token to the next. Their median says what a lap takes on a machine
+ * that has other things to do now and then; a mean would say what those take.
+ */
+function createLapMeter() {
+  const lapMs: number[] = []
+  const computeMs: number[] = []
+  let last: number | null = null
+  return {
+    token(): void {
+      const now = performance.now()
+      if (last !== null) lapMs.push(now - last)
+      last = now
+    },
+    /** The end of an answer; `compute` of its mean lap, ms. */
+    end(compute: number): void {
+      computeMs.push(compute)
+      last = null
+    },
+    lap(stages: number): Lap {
+      const [lap, compute] = [median(lapMs), median(computeMs)]
+      return {
+        lapMs: lap,
+        computeMs: compute,
+        hopMs: stages === 1 ? 0 : Math.max(0, lap - compute) / stages,
+      }
+    },
+  }
+}
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
 }

@@ -93,7 +93,7 @@ describe('the systemd unit', () => {
     for (const line of text.split('\n')) {
       const section = /^\[(\w+)\]$/.exec(line)?.[1]
       const [, key, value] = /^(\w+)=(.+)$/.exec(line) ?? []
-      if (section !== undefined) sections.set(section, (current = new Map()))
+      if (section !== undefined) sections.set(section, (current = new Map<string, string>()))
       else if (key !== undefined && value !== undefined) current.set(key, value)
       else if (line !== '' && !line.startsWith('#')) throw new Error(`no line of a unit: ${line}`)
     }
@@ -101,7 +101,7 @@ describe('the systemd unit', () => {
   }
 
   const unit = parseUnit(read('deploy/crowd-worker.service'))
-  const service: ReadonlyMap<string, string> = unit.get('Service') ?? new Map<string, string>()
+  const service = unit.get('Service') ?? new Map<string, string>()
 
   test('has the sections of a service, and starts a program of this package', () => {
     expect([...unit.keys()]).toEqual(['Unit', 'Service', 'Install'])

@@ -6,7 +6,7 @@ import { createBrowserClients } from './browser-client.browser.ts'
 import type { Client } from './client/client-types.ts'
 import type { ModelId } from './core/ids.ts'
 import type { Manifest } from './core/model/manifest.ts'
-import type { ModelSource } from './model-source.browser.ts'
+import type { ModelSource } from './model-source.ts'
 
 const file = (name: string): string =>
   readFileSync(new URL(`../public/models/crowdtalk-0.3m/${name}`, import.meta.url), 'utf8')

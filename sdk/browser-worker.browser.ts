@@ -1,6 +1,6 @@
 import { createComputeThread } from './compute-thread.browser.ts'
 import { tabIdentity } from './identity.browser.ts'
-import { createModelSource } from './model-source.browser.ts'
+import { createModelSource } from './model-source.ts'
 import { createConnector } from './net/connector.ts'
 import { createSignaling } from './net/signaling-client.ts'
 import { createBrowserPeerLinks } from './net/simple-peer.browser.ts'

@@ -165,10 +165,13 @@ function serveSocket(deps: SocketGatewayDeps, socket: PeerSocket, onBad: () => v
     else fault(new CrowdError('bad-message', 'relay: not a pair and at most 64 kB of bytes'))
   })
   limitTextSize(socket)
-  socket.on('disconnect', () => {
+  socket.on('disconnect', (reason) => {
     clearTimeout(helloTimer)
     relayQueue.close()
     unseat?.()
+    // It said goodbye. A `leave` may be dropped: socket.io delivers nothing that came together with the goodbye.
+    if (reason === 'client namespace disconnect')
+      guard('a goodbye', () => handle?.receive({ kind: 'leave' }))
     guard('a disconnect', () => handle?.closed())
   })
 }

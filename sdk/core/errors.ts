@@ -8,7 +8,8 @@ export const ERROR_CODES = {
   'bad-request': 'Correct the request and send it again.',
   'bad-message': 'The other side broke the protocol. Reload the page; if it stays, report it.',
   'bad-frame': 'A peer sent a malformed frame and was cut off. Ask again.',
-  'protocol-mismatch': 'This page and the host speak different protocol versions. Reload the page.',
+  'protocol-mismatch':
+    'This device and the host speak different protocol versions. Reload the page, or update crowd-worker.',
   'wrong-secret': 'The invite link is not valid for this pool. Ask its host for a new one.',
   replaced: 'This device is open in another tab. Close one of the two.',
   'pool-full': 'The pool holds as many devices as its host allows. Try again later.',
@@ -21,12 +22,15 @@ export const ERROR_CODES = {
   timeout: 'Something took longer than its limit. Try again.',
   aborted: 'The work was stopped on request.',
   'link-closed': 'The connection to another device closed.',
+  'host-unreachable': 'Check the link, that the host runs, and that this machine can reach it.',
+  'host-untrusted':
+    "Set NODE_EXTRA_CA_CERTS to a copy of the host's certificate (host-cert.pem in its data folder).",
   'signaling-closed': 'The connection to the host closed. It is retried by itself.',
   'piece-corrupt': 'A downloaded piece did not match its hash. It is fetched again by itself.',
   'piece-unavailable': 'A piece could not be fetched from any source. Check the host.',
   'storage-full': 'Free some space on this device, or pledge less memory.',
   'storage-failed':
-    'This browser did not answer a storage call. The piece is kept in memory instead.',
+    'A storage call failed or was not answered. A tab goes on in memory; elsewhere, check the data folder.',
   'out-of-memory': 'This device ran out of memory. Pledge less.',
   'provider-unavailable': 'This device cannot run the model with that provider.',
   'self-test-failed': 'This device computes wrong numbers with that provider, so it is not used.',

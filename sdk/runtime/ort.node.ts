@@ -6,6 +6,7 @@ import type { BackendCandidate, OrtBackend } from './ort-backend.ts'
 import { createOrtQueue } from './ort-queue.ts'
 import { createOrtStageRunner } from './ort-stage-runner.ts'
 import { selfTest } from './self-test.ts'
+import type { StageEngine } from './stage-engine.ts'
 import type { StageRunner } from './stage-runner.ts'
 
 export type NodeProvider = Exclude<Provider, 'wasm'>
@@ -27,8 +28,30 @@ export function createNodeStageRunner(options: NodeOrtOptions = {}): StageRunner
   return createOrtStageRunner({
     candidates: nodeCandidates(options),
     queue: createOrtQueue(),
-    selfTest,
+    selfTest: testReadably,
   })
+}
+
+/** @throws CrowdError as the self-test, in words without the runtime's source lines */
+async function testReadably(engine: StageEngine): Promise<void> {
+  try {
+    await selfTest(engine)
+  } catch (thrown) {
+    const { code, message } = toCrowdError(thrown, 'provider-unavailable')
+    throw new CrowdError(code, readable(message), { cause: thrown })
+  }
+}
+
+/** @example readable('…/webgpu_context.cc:136 … was false. No adapter\n') // 'No adapter' */
+function readable(message: string): string {
+  const bare = message
+    .replace(/^a block could not be loaded: /, '')
+    .replace(/^.*\/onnxruntime_src\/.* was (?:true|false)\. /s, '')
+    .replace(/\s+/g, ' ')
+    .trim()
+  return bare.includes('Provider_Cuda: Failed to load')
+    ? `ONNX Runtime's CUDA library is not installed (${bare})`
+    : bare
 }
 
 /** The providers of this machine, best first. Nothing is loaded before one is opened. */

@@ -71,14 +71,14 @@ export function compare(measured: readonly (Lap & Pick<RingRow, 'stages' | 'kind
   })
 }
 
+export type Verdict = { readonly text: string; readonly met: boolean }
+
 /** Whether the rings of tabs keep what is asked of them, in words. */
-export function verdicts(
-  rows: readonly RingRow[],
-): { readonly text: string; readonly met: boolean }[] {
+export function verdicts(rows: readonly RingRow[]): Verdict[] {
   const rings = rows.filter(({ kind, stages }) => kind === 'tabs' && stages > 1)
   const hopMs = Math.max(...rings.map((row) => row.hopMs))
   const pair = rings.find(({ stages }) => stages === 2)
-  const verdict = (what: string, met: boolean) => ({
+  const verdict = (what: string, met: boolean): Verdict => ({
     text: `${what}: ${met ? 'met' : 'NOT met'}`,
     met,
   })

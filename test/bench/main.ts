@@ -2,13 +2,15 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { bench, verdicts } from './bench.ts'
+import { bench, verdicts, type BenchOptions } from './bench.ts'
+import { benchWorkers, workerVerdicts } from './bench-workers.ts'
 import { writeBenchModel } from './bench-model.ts'
 
-/** `npm run bench -- [--json] [--model NAME|DIR] [--tokens N] [--rounds N]` */
+/** `npm run bench -- [--node] [--json] [--model NAME|DIR] [--tokens N] [--rounds N]`; `--node`: worker processes only */
 const { values } = parseArgs({
   options: {
     json: { type: 'boolean', default: false },
+    node: { type: 'boolean', default: false },
     model: { type: 'string' },
     tokens: { type: 'string', default: '32' },
     rounds: { type: 'string', default: '3' },
@@ -17,19 +19,9 @@ const { values } = parseArgs({
 const dataDir = await mkdtemp(join(tmpdir(), 'crowdinfer-bench-'))
 try {
   const model = values.model ?? (await writeBenchModel(dataDir))
-  const rings = await bench(
-    {
-      model,
-      dataDir,
-      stages: [1, 2, 3],
-      tokens: Number(values.tokens),
-      rounds: Number(values.rounds),
-    },
-    (line) => {
-      if (!values.json) console.log(line)
-    },
-  )
-  if (values.json) console.log(JSON.stringify({ rings, limits: verdicts(rings) }))
+  const options = { model, dataDir, tokens: Number(values.tokens), rounds: Number(values.rounds) }
+  const { rings, limits } = values.node ? await ofWorkers(options) : await ofTabs(options)
+  if (values.json) console.log(JSON.stringify({ rings, limits }))
   else {
     console.table(
       rings.map((row) =>
@@ -41,8 +33,22 @@ try {
         ),
       ),
     )
-    for (const { text } of verdicts(rings)) console.log(text)
+    for (const { text } of limits) console.log(text)
   }
 } finally {
   await rm(dataDir, { recursive: true, force: true })
+}
+
+function say(line: string): void {
+  if (!values.json) console.log(line)
+}
+
+async function ofTabs(options: Omit<BenchOptions, 'stages'>) {
+  const rings = await bench({ ...options, stages: [1, 2, 3] }, say)
+  return { rings, limits: verdicts(rings) }
+}
+
+async function ofWorkers(options: Omit<BenchOptions, 'stages'>) {
+  const rings = await benchWorkers(options, say)
+  return { rings, limits: workerVerdicts(rings) }
 }

@@ -50,18 +50,21 @@ const ask = (text: string): ChatMessage => ({ role: 'user', content: text })
 
 describe('a ring of real tabs', () => {
   test.each([
-    { tabs: 3, model: SMALL },
-    { tabs: 6, model: 'crowdtalk-2.6m' },
+    { tabs: 3, workers: 0, model: SMALL },
+    { tabs: 6, workers: 0, model: 'crowdtalk-2.6m' },
+    { tabs: 1, workers: 2, model: SMALL },
+    { tabs: 0, workers: 3, model: SMALL },
   ])(
-    '$tabs tabs answer with the unsplit model’s tokens, each with its own pieces only, none through the host',
-    async ({ tabs, model }) => {
+    '$tabs tabs and $workers workers answer with the unsplit model’s tokens, each with its own pieces only, none through the host',
+    async ({ tabs, workers, model }) => {
       const result = await smoke(
-        { tabs, provider: 'wasm', model, question: QUESTION },
+        { tabs, workers, provider: 'wasm', model, question: QUESTION },
         () => undefined,
       )
       expect(result.problems).toEqual([])
       expect(result.ok).toBe(true)
       expect(result.tabs).toHaveLength(tabs)
+      expect(result.workers).toHaveLength(workers)
     },
   )
 

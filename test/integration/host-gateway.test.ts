@@ -112,6 +112,20 @@ describe('the gateway over real sockets', () => {
     return { a, b, pair: open?.kind === 'pair-open' ? open.pair : '' }
   }
 
+  test('a worker that ends its connection itself is gone at once, one whose line breaks keeps its place', async () => {
+    const names = () =>
+      host.host
+        .service()
+        .snapshot()
+        .peers.map(({ name }) => name)
+    const left = await joined('left')
+    const broken = await joined('broken')
+    left.socket.emit('message', { kind: 'leave' })
+    left.socket.disconnect()
+    broken.socket.io.engine.close()
+    await expect.poll(names, POLL).toEqual(['broken'])
+  })
+
   test('SG1 a right hello is welcomed with the model and where its manifest lies', async () => {
     const end = await joined('peer-a')
     expect(end.messages[0]).toMatchObject({

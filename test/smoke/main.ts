@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { failedSmoke, smoke, type SmokeOptions, type SmokeResult } from './smoke.ts'
 
-/** `npm run smoke -- [--json] [--tabs N] [--provider auto|wasm|webgpu] [--model NAME] [--question TEXT]` */
+/** `npm run smoke -- [--json] [--tabs N] [--workers N] [--provider auto|wasm|webgpu] [--model NAME] [--question TEXT]` */
 const json = process.argv.includes('--json')
 
 /** @throws Error naming the flag */
@@ -9,25 +9,33 @@ function readOptions(): SmokeOptions {
   const { values } = parseArgs({
     options: {
       json: { type: 'boolean' },
-      tabs: { type: 'string', default: '3' },
+      tabs: { type: 'string' },
+      workers: { type: 'string', default: '0' },
       provider: { type: 'string', default: 'auto' },
       model: { type: 'string' },
       question: { type: 'string', default: 'What is a ring?' },
     },
   })
-  const { tabs, provider, question } = values
-  if (!/^[1-9]\d?$/.test(tabs)) throw new Error(`--tabs is a number from 1 to 99, not ${tabs}`)
+  const { workers, provider, question } = values
+  // Who asks for workers alone need not say that there are no tabs.
+  const tabs = values.tabs ?? (workers === '0' ? '3' : '0')
+  for (const [flag, text] of Object.entries({ tabs, workers }))
+    if (!/^\d\d?$/.test(text)) throw new Error(`--${flag} is a number from 0 to 99, not ${text}`)
+  if (Number(tabs) + Number(workers) === 0) throw new Error('a ring needs a tab or a worker')
   if (provider !== 'auto' && provider !== 'wasm' && provider !== 'webgpu') {
     throw new Error(`--provider is auto, wasm or webgpu, not ${provider}`)
   }
   // The software WebGPU adapter takes seconds for each shape of the larger model.
   const model = values.model ?? (provider === 'webgpu' ? 'crowdtalk-0.3m' : 'crowdtalk-2.6m')
-  return { tabs: Number(tabs), provider, model, question }
+  return { tabs: Number(tabs), workers: Number(workers), provider, model, question }
 }
 
 function show(result: SmokeResult): void {
   console.table(
-    result.tabs.map(({ blocks, ...tab }) => ({ blocks: `[${blocks.join(', ')})`, ...tab })),
+    [
+      ...result.tabs.map((tab) => ({ kind: 'tab', ...tab })),
+      ...result.workers.map((worker) => ({ kind: 'worker', ...worker })),
+    ].map(({ blocks, ...device }) => ({ blocks: `[${blocks.join(', ')})`, ...device })),
   )
   console.log(`${result.tokens} tokens: ${result.text}`)
   console.log(`hop ${result.hopMs.toFixed(2)} ms, first token ${result.firstTokenMs.toFixed(0)} ms`)

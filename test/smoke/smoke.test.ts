@@ -1,12 +1,12 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Manifest } from '../../sdk/core/model/manifest.ts'
 import { modelOf } from '../support/host-fixtures.ts'
-import { problemsOf, type SmokeOptions, type SmokeResult, type SmokeTab } from './smoke.ts'
+import { problemsOf, type SmokeOptions, type SmokeResult, type SmokeDevice } from './smoke.ts'
 
 const manifest: Manifest = modelOf({ layers: 4 })
-const options: SmokeOptions = { tabs: 2, provider: 'wasm', model: 'm', question: '?' }
+const options: SmokeOptions = { tabs: 2, workers: 0, provider: 'wasm', model: 'm', question: '?' }
 
-const tab = (blocks: readonly [number, number], bytes: number): SmokeTab => ({
+const tab = (blocks: readonly [number, number], bytes: number): SmokeDevice => ({
   provider: 'wasm',
   path: 'direct',
   blocks,
@@ -19,6 +19,7 @@ const GOOD: Omit<SmokeResult, 'ok' | 'problems'> = {
   text: 'A ring.',
   tokens: 4,
   tabs: [tab([0, 3], 21_000), tab([3, 6], 21_000)],
+  workers: [],
   modelBytes: 42_000,
   hostActivationBytes: 0,
   hopMs: 2,
@@ -26,7 +27,7 @@ const GOOD: Omit<SmokeResult, 'ok' | 'problems'> = {
 }
 const check = (change: Partial<typeof GOOD>) =>
   problemsOf({ ...GOOD, ...change }, { options, manifest, expected: 'A ring.' })
-const [first, second] = GOOD.tabs as [SmokeTab, SmokeTab]
+const [first, second] = GOOD.tabs as [SmokeDevice, SmokeDevice]
 
 test('a good run has no problems', () => {
   expect(check({})).toEqual([])
@@ -53,4 +54,39 @@ test.each<[string, Partial<typeof GOOD>, RegExp]>([
   ],
 ])('%s is a problem', (_name, change, problem) => {
   expect(check(change).join('\n')).toMatch(problem)
+})
+
+describe('with workers', () => {
+  const worker: SmokeDevice = { ...tab([3, 6], 21_000), provider: 'cpu' }
+  const checkMixed = (change: Partial<typeof GOOD>) =>
+    problemsOf(
+      { ...GOOD, tabs: [first], workers: [worker], ...change },
+      { options: { ...options, tabs: 1, workers: 1 }, manifest, expected: 'A ring.' },
+    ).join('\n')
+
+  test('a good run has no problems, whoever comes first', () => {
+    expect(checkMixed({})).toBe('')
+    const swapped = {
+      tabs: [{ ...first, blocks: [3, 6] as const }],
+      workers: [{ ...worker, blocks: [0, 3] as const }],
+    }
+    expect(checkMixed(swapped)).toBe('')
+  })
+
+  test.each<[string, Partial<typeof GOOD>, RegExp]>([
+    ['a worker too few', { workers: [] }, /0 of 1 workers/],
+    ['a relayed worker', { workers: [{ ...worker, path: 'relay' }] }, /the worker .* by relay/],
+    [
+      'a worker on another provider',
+      { workers: [{ ...worker, provider: 'cuda' }] },
+      /cuda, not cpu/,
+    ],
+    [
+      'a folder that holds other bytes than were told',
+      { workers: [{ ...worker, saidBytes: 7 }] },
+      /its folder holds/,
+    ],
+  ])('%s is a problem', (_name, change, problem) => {
+    expect(checkMixed(change)).toMatch(problem)
+  })
 })

@@ -6,23 +6,27 @@ import { openChain, openModel } from '../../sdk/index.node.ts'
 import type { SwarmSnapshot } from '../../sdk/protocol/swarm-snapshot.ts'
 import { askOnPage } from '../support/ask-page.ts'
 import { openAsker } from '../support/asker.ts'
-import { startRing, type Ring, type WorkerTab } from '../support/ring.ts'
+import { startRing, type Ring } from '../support/ring.ts'
 
 export type SmokeOptions = {
   readonly tabs: number
+  /** Node processes beside them. */
+  readonly workers: number
+  /** Of the tabs; workers compute on the CPU. */
   readonly provider: 'auto' | 'wasm' | 'webgpu'
   readonly model: string
   readonly question: string
 }
 
-export type SmokeTab = {
+/** A tab or a worker of the ring. */
+export type SmokeDevice = {
   readonly provider: string
   readonly path: string
   /** Blocks held, [start, end). */
   readonly blocks: readonly [number, number]
-  /** Bytes of pieces that this tab fetched, as the browser counted them … */
+  /** Bytes of pieces that it fetched, as the browser counted them, or as they lie in a worker's folder … */
   readonly pieceBytes: number
-  /** … and as the tab told the host. */
+  /** … and as it told the host. */
   readonly saidBytes: number
 }
 
@@ -33,9 +37,10 @@ export type SmokeResult = {
   readonly identical: boolean
   readonly text: string
   readonly tokens: number
-  readonly tabs: readonly SmokeTab[]
+  readonly tabs: readonly SmokeDevice[]
+  readonly workers: readonly SmokeDevice[]
   readonly modelBytes: number
-  /** Activation bytes that passed through the host: zero while the tabs are linked directly. */
+  /** Activation bytes that passed through the host: zero while the devices are linked directly. */
   readonly hostActivationBytes: number
   readonly hopMs: number
   readonly firstTokenMs: number
@@ -51,6 +56,7 @@ export function failedSmoke(problem: string): SmokeResult {
     text: '',
     tokens: 0,
     tabs: [],
+    workers: [],
     modelBytes: 0,
     hostActivationBytes: 0,
     hopMs: 0,
@@ -62,10 +68,13 @@ export function failedSmoke(problem: string): SmokeResult {
 /** From the start of the host to the comparison; generous where the machine is free. */
 const LIMIT_S = 60
 
-/** Share of its own blocks' bytes that a tab may fetch: the pieces and nothing beside them. */
+/** Share of its own blocks' bytes that a device may fetch: the pieces and nothing beside them. */
 const SHARE_MARGIN = 1.02
 
-/** Host, tabs and chat page in headless Chromium; one question; compared with the unsplit model in this process. */
+/**
+ * Host, devices and, where there are tabs, the chat page in headless Chromium; one question; compared with the
+ * unsplit model in this process.
+ */
 export async function smoke(
   options: SmokeOptions,
   say: (line: string) => void,
@@ -74,16 +83,18 @@ export async function smoke(
   const ring = await startRing({
     model: options.model,
     tabs: options.tabs,
+    workers: options.workers,
     provider: options.provider,
   })
   try {
-    say(`host on port ${ring.started.port}, ${options.tabs} tabs are joining`)
+    const { tabs, workers } = options
+    say(`host on port ${ring.started.port}, ${tabs} tabs and ${workers} workers are joining`)
     const { manifest } = ring.started.model
     await ring.complete()
-    say('the ring is complete; asking on the chat page')
-    const page = await ring.openPage(ring.started.urls.chat)
-    const answer = await askOnPage(page, options.question)
-    const ids = await askedIds(ring, options)
+    say('the ring is complete; asking')
+    const asked = await askByProgram(ring, options)
+    const answer = tabs === 0 ? asked : await askByPage(ring, options)
+    const { ids } = asked
     // Before the reference: it blocks this process, and the host in it, while it computes.
     const swarm = ring.swarm()
     const reference = await unsplit(options, ring.dataDir)
@@ -92,7 +103,7 @@ export async function smoke(
         answer.text === reference.text && JSON.stringify(ids) === JSON.stringify(reference.ids),
       text: answer.text,
       tokens: answer.tokens,
-      tabs: tabsOf(swarm, ring.tabs),
+      ...(await devicesOf(swarm, ring)),
       modelBytes: bytesOf(manifest, { start: 0, end: manifest.blocks.length }),
       hostActivationBytes: swarm.relayedBytes,
       hopMs: answer.hopMs,
@@ -108,8 +119,18 @@ export async function smoke(
   }
 }
 
-/** The same question once more by a program, which sees the token ids that a page does not show. */
-async function askedIds(ring: Ring, options: SmokeOptions): Promise<readonly number[]> {
+type Answer = Pick<SmokeResult, 'text' | 'tokens' | 'hopMs' | 'firstTokenMs'>
+
+async function askByPage(ring: Ring, options: SmokeOptions): Promise<Answer> {
+  const page = await ring.openPage(ring.started.urls.chat)
+  return await askOnPage(page, options.question)
+}
+
+/** By a program, which sees the token ids that a page does not show. */
+async function askByProgram(
+  ring: Ring,
+  options: SmokeOptions,
+): Promise<Answer & { readonly ids: readonly number[] }> {
   const { started, dataDir } = ring
   const { tokenizer } = await openModel(options.model, dataDir)
   const asker = await openAsker({
@@ -120,10 +141,14 @@ async function askedIds(ring: Ring, options: SmokeOptions): Promise<readonly num
   })
   try {
     const messages = [{ role: 'user', content: options.question }] as const
+    let text = ''
     for await (const event of asker.client.generate({ messages })) {
-      if (event.kind === 'end') return event.ids
+      if (event.kind === 'delta') text += event.text
+      if (event.kind !== 'end') continue
+      const { hopMs = 0, firstTokenMs = 0 } = event.timings ?? {}
+      return { text, tokens: event.ids.length, hopMs, firstTokenMs, ids: event.ids }
     }
-    return []
+    throw new Error('the answer has no end')
   } finally {
     asker.close()
   }
@@ -144,17 +169,30 @@ async function unsplit(
   return { ids, text: model.tokenizer.decode(ids) }
 }
 
-function tabsOf(swarm: SwarmSnapshot, tabs: readonly WorkerTab[]): SmokeTab[] {
-  return swarm.peers
-    .filter((peer) => peer.role === 'worker' && peer.range !== null)
-    .map((peer) => ({
+async function devicesOf(
+  swarm: SwarmSnapshot,
+  ring: Ring,
+): Promise<Pick<SmokeResult, 'tabs' | 'workers'>> {
+  const holders = swarm.peers
+    .filter((peer) => peer.role === 'worker')
+    .flatMap(({ range, ...peer }) => (range === null ? [] : [{ ...peer, range }]))
+    .sort((a, b) => a.range.start - b.range.start)
+  const tabs: SmokeDevice[] = []
+  const workers: SmokeDevice[] = []
+  for (const peer of holders) {
+    const worker = ring.workers.find(({ name }) => name === peer.name)
+    const tab = ring.tabs.find(({ name }) => name === peer.name)
+    const device: SmokeDevice = {
       provider: peer.provider ?? 'unknown',
       path: dearestPath(swarm, peer.peer),
-      blocks: [peer.range?.start ?? 0, peer.range?.end ?? 0] as const,
-      pieceBytes: tabs.find((tab) => tab.name === peer.name)?.pieces.bytes ?? Number.NaN,
+      blocks: [peer.range.start, peer.range.end],
+      pieceBytes: (await worker?.storedBytes()) ?? tab?.pieces.bytes ?? Number.NaN,
       saidBytes: peer.fetchedBytes,
-    }))
-    .sort((a, b) => a.blocks[0] - b.blocks[0])
+    }
+    if (worker === undefined) tabs.push(device)
+    else workers.push(device)
+  }
+  return { tabs, workers }
 }
 
 /** The worst path among a device's links: a ring is as good as that. */
@@ -182,9 +220,11 @@ export function problemsOf(
   given: { options: SmokeOptions; manifest: Manifest; expected: string },
 ): string[] {
   const { options, manifest, expected } = given
-  const { tabs } = result
-  const borders = [0, ...tabs.map(({ blocks }) => blocks[1])]
-  const tiles = tabs.every(({ blocks }, index) => blocks[0] === borders[index])
+  const { tabs, workers } = result
+  const all = [...tabs, ...workers].sort((a, b) => a.blocks[0] - b.blocks[0])
+  const borders = [0, ...all.map(({ blocks }) => blocks[1])]
+  const tiles = all.every(({ blocks }, index) => blocks[0] === borders[index])
+  const isRing = options.tabs + options.workers > 1
   const checks: [right: boolean, problem: string][] = [
     [result.text !== '' && result.tokens > 1, 'no answer came'],
     [result.identical, `the unsplit model says "${expected}", the ring said "${result.text}"`],
@@ -193,37 +233,47 @@ export function problemsOf(
       `${result.hostActivationBytes} activation bytes passed through the host`,
     ],
     [result.firstTokenMs > 0, 'the first token has no time'],
-    [options.tabs === 1 || result.hopMs > 0, 'the hops have no time'],
+    [!isRing || result.hopMs > 0, 'the hops have no time'],
     [tabs.length === options.tabs, `${tabs.length} of ${options.tabs} tabs hold layers`],
     [
-      tiles && borders.at(-1) === manifest.blocks.length,
-      'the tabs do not hold every block exactly once',
+      workers.length === options.workers,
+      `${workers.length} of ${options.workers} workers hold layers`,
     ],
-    ...tabs.flatMap((tab) => tabChecks(tab, options, manifest)),
+    [
+      tiles && borders.at(-1) === manifest.blocks.length,
+      'the devices do not hold every block exactly once',
+    ],
+    ...tabs.flatMap((tab) => deviceChecks('tab', tab, { ...given, isRing })),
+    ...tabs.map((tab): [boolean, string] => [
+      options.provider === 'auto' || tab.provider === options.provider,
+      `a tab computes with ${tab.provider}, not ${options.provider}`,
+    ]),
+    ...workers.flatMap((worker) => deviceChecks('worker', worker, { ...given, isRing })),
+    ...workers.map(({ provider }): [boolean, string] => [
+      provider === 'cpu',
+      `a worker computes with ${provider}, not cpu`,
+    ]),
   ]
   return checks.filter(([right]) => !right).map(([, problem]) => problem)
 }
 
-function tabChecks(
-  tab: SmokeTab,
-  options: SmokeOptions,
-  manifest: Manifest,
+function deviceChecks(
+  kind: 'tab' | 'worker',
+  device: SmokeDevice,
+  { manifest, isRing }: { manifest: Manifest; isRing: boolean },
 ): [right: boolean, problem: string][] {
-  const name = `the tab with blocks ${tab.blocks.join('–')}`
-  const share = bytesOf(manifest, { start: tab.blocks[0], end: tab.blocks[1] })
+  const name = `the ${kind} with blocks ${device.blocks.join('–')}`
+  const share = bytesOf(manifest, { start: device.blocks[0], end: device.blocks[1] })
+  const counted = kind === 'tab' ? 'the browser counted' : 'its folder holds'
   return [
-    [options.tabs === 1 || tab.path === 'direct', `${name} is linked by ${tab.path}`],
+    [!isRing || device.path === 'direct', `${name} is linked by ${device.path}`],
     [
-      options.provider === 'auto' || tab.provider === options.provider,
-      `${name} computes with ${tab.provider}, not ${options.provider}`,
+      device.pieceBytes > 0 && device.pieceBytes <= share * SHARE_MARGIN,
+      `${name} fetched ${device.pieceBytes} bytes, its share is ${share}`,
     ],
     [
-      tab.pieceBytes > 0 && tab.pieceBytes <= share * SHARE_MARGIN,
-      `${name} fetched ${tab.pieceBytes} bytes, its share is ${share}`,
-    ],
-    [
-      tab.saidBytes === tab.pieceBytes,
-      `${name} says ${tab.saidBytes} bytes, the browser counted ${tab.pieceBytes}`,
+      device.saidBytes === device.pieceBytes,
+      `${name} says ${device.saidBytes} bytes, ${counted} ${device.pieceBytes}`,
     ],
   ]
 }

@@ -13,11 +13,14 @@ import {
   type PieceTraffic,
   type TabOptions,
 } from './chromium.ts'
+import { startWorkerProcess, type WorkerProcess } from './worker-process.ts'
 
 export type RingOptions = {
   model?: string
   tabs: number
-  /** Least number of stages; default: one per tab. */
+  /** Node processes beside them. */
+  workers?: number
+  /** Least number of stages; default: one per tab and worker. */
   stages?: number
   provider?: TabOptions['provider']
   pledgeMb?: number
@@ -33,14 +36,16 @@ export type WorkerTab = {
   readonly pieces: PieceTraffic
 }
 
-/** A real host and real tabs in one headless Chromium, each tab a device of its own. */
+/** A real host, real tabs in one headless Chromium, each tab a device of its own, and real worker processes. */
 export type Ring = {
   readonly started: StartedHost
-  readonly browser: Browser
   readonly dataDir: string
   readonly tabs: WorkerTab[]
+  readonly workers: WorkerProcess[]
   swarm(): SwarmSnapshot
   openTab(options?: Partial<TabOptions>): Promise<WorkerTab>
+  /** Each with a data folder of its own. */
+  startWorker(): WorkerProcess
   /** Waits until every block has a ready device and the stages are linked. */
   complete(limitMs?: number): Promise<SwarmSnapshot>
   openPage(url: string): Promise<Page>
@@ -61,22 +66,24 @@ export async function startRing(options: RingOptions): Promise<Ring> {
         host: '127.0.0.1',
         data: dataDir,
         model: options.model ?? 'crowdtalk-2.6m',
-        stages: String(options.stages ?? options.tabs),
+        stages: String(options.stages ?? options.tabs + (options.workers ?? 0)),
       }),
       hostDeps(() => undefined),
     )
   let host = makeHost(0)
   const started = await host.start()
-  const browser = await launchChromium(options.browserFlags)
+  let launching: Promise<Browser> | null = null
+  /** Started when it is first needed: a ring of workers needs none. */
+  const browser = (): Promise<Browser> => (launching ??= launchChromium(options.browserFlags))
   const ring: Ring = {
     started,
-    browser,
     dataDir,
     tabs: [],
+    workers: [],
     swarm: () => host.service().snapshot(),
     async openTab(tab = {}) {
       const name = tab.name ?? `tab-${ring.tabs.length + 1}`
-      const opened = await openWorkerTab(browser, {
+      const opened = await openWorkerTab(await browser(), {
         joinUrl: started.urls.join,
         name,
         ...(options.provider === undefined ? {} : { provider: options.provider }),
@@ -87,13 +94,24 @@ export async function startRing(options: RingOptions): Promise<Ring> {
       ring.tabs.push(worker)
       return worker
     },
+    startWorker() {
+      const name = `worker-${ring.workers.length + 1}`
+      const worker = startWorkerProcess({
+        joinUrl: started.urls.join,
+        name,
+        dataDir: join(dataDir, 'worker-data', name),
+        flags: ['--memory', `${options.pledgeMb ?? 64}MB`],
+      })
+      ring.workers.push(worker)
+      return worker
+    },
     complete: (limitMs = COMPLETE_MS) =>
       eventually(`a complete ring (${ring.swarm().advice})`, limitMs, () => {
         const swarm = ring.swarm()
         return swarm.complete ? swarm : null
       }),
     async openPage(url) {
-      const context = await browser.newContext({ ignoreHTTPSErrors: true })
+      const context = await (await browser()).newContext({ ignoreHTTPSErrors: true })
       const page = await context.newPage()
       await page.goto(url)
       return page
@@ -104,12 +122,14 @@ export async function startRing(options: RingOptions): Promise<Ring> {
       await host.start()
     },
     async close() {
-      await browser.close()
+      await Promise.all(ring.workers.map((worker) => worker.kill()))
+      await (await launching)?.close()
       await host.close()
       if (ownData) await rm(dataDir, { recursive: true, force: true })
     },
   }
   try {
+    for (let index = 0; index < (options.workers ?? 0); index += 1) ring.startWorker()
     for (let index = 0; index < options.tabs; index += 1) await ring.openTab()
     return ring
   } catch (error) {

@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 // @ts-check
-import process from 'node:process'
+import { ensureBuilt, ensureInstalled, runMain } from './setup.mjs'
 
-process.stderr.write(
-  'crowd-worker: comes with the headless worker; until then open the join URL in a browser tab.\n',
-)
-process.exitCode = 1
+await runMain(async () => {
+  await ensureInstalled()
+  await ensureBuilt()
+  await import('../../dist/sdk/crowd-worker/main.node.js')
+})

@@ -1,6 +1,6 @@
 // @ts-check
 // Runs a TypeScript tool of the repository (smoke, bench, score) after setting up what is missing;
-// with --browser before its path, a browser too.
+// with --browser before its path, a browser too, unless the tool was told to use no tabs.
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -9,10 +9,10 @@ import { ensureBuilt, ensureInstalled, root, runMain } from './setup.mjs'
 
 await runMain(async () => {
   const args = process.argv.slice(2)
-  const needsBrowser = args[0] === '--browser'
-  const [script = '', ...rest] = needsBrowser ? args.slice(1) : args
+  const usesBrowser = args[0] === '--browser'
+  const [script = '', ...rest] = usesBrowser ? args.slice(1) : args
   await ensureInstalled()
-  if (needsBrowser) await ensureBrowser()
+  if (usesBrowser && !isWithoutTabs(rest)) await ensureBrowser()
   await ensureBuilt()
   const child = spawn(process.execPath, ['--import', 'tsx', join(root, script), ...rest], {
     cwd: root,
@@ -23,3 +23,15 @@ await runMain(async () => {
     child.on('exit', (code) => resolve(code ?? 1))
   })
 })
+
+/** `--tabs 0`, or workers (`--workers N`) and nothing about tabs, or `--node`. @param {string[]} flags */
+function isWithoutTabs(flags) {
+  const valueOf = (/** @type {string} */ name) => {
+    const at = flags.indexOf(name)
+    const joined = flags.find((flag) => flag.startsWith(`${name}=`))
+    return at >= 0 ? flags[at + 1] : joined?.slice(name.length + 1)
+  }
+  const tabs = valueOf('--tabs')
+  if (flags.includes('--node') || tabs === '0') return true
+  return tabs === undefined && !['0', undefined].includes(valueOf('--workers'))
+}

@@ -38,6 +38,14 @@ describe('lowering', () => {
     expect(outputs(graph)).toEqual(['hidden_out', 'present.key', 'present.value'])
   })
 
+  it('on WebGPU in Node returns only new rows, since nobody can share a buffer there', async () => {
+    const model = createRandomModel({}, 'f16')
+    const block = { graph: model.plans[LAYER]!.graph!, data: await model.blockBytes(LAYER) }
+    const result = lowerBlock(block, 'webgpu', 'delta')
+    expect(result.kv).toBe('delta')
+    expect(outputs(readOnnx(result.model))).toEqual(['hidden_out', 'new.key', 'new.value'])
+  })
+
   it('leaves the head without caches', async () => {
     const { result, graph } = await lowered('f32', 'wasm', HEAD)
     expect(result.kv).toBe('none')

@@ -1,0 +1,86 @@
+import { join } from 'node:path'
+import { claimIdentity } from './identity.node.ts'
+import { createModelSource } from './model-source.ts'
+import { createConnector } from './net/connector.ts'
+import type { SignalingState } from './net/signaling.ts'
+import { createSignaling } from './net/signaling-client.ts'
+import { NODE_CREDIT_BYTES, openNodePeerLinks } from './net/simple-peer.node.ts'
+import { createSystemTimers } from './net/timers.ts'
+import type { NodeOrtOptions } from './runtime/ort.node.ts'
+import { createNodeThreadRunner } from './runtime/thread/proxy.node.ts'
+import { openFsShardStore } from './storage/fs-shard-store.node.ts'
+import { createWorker } from './worker/worker.ts'
+import type { Worker } from './worker/worker-snapshot.ts'
+
+export type { NodeOrtOptions } from './runtime/ort.node.ts'
+
+export type NodeDeviceOptions = {
+  readonly dataDir: string
+  /** For people: what is unusual on this machine. */
+  readonly log: (line: string) => void
+}
+
+export type JoinOptions = {
+  /** The host's origin. */
+  readonly url: string
+  readonly secret: string
+  readonly name: string
+  readonly pledgeBytes: number
+  readonly ort: NodeOrtOptions
+  readonly onHost: (state: SignalingState) => void
+}
+
+/** What of a Node worker outlives a connection to a host: pieces, identity, the WebRTC library. */
+export type NodeDevice = {
+  /** The worker role with this machine's adapters. Nothing happens until its start(). One at a time. */
+  join(options: JoinOptions): Worker
+  /** After the worker left. Idempotent. */
+  close(): Promise<void>
+}
+
+/** @throws CrowdError storage-failed */
+export async function openNodeDevice(options: NodeDeviceOptions): Promise<NodeDevice> {
+  const store = await openFsShardStore(join(options.dataDir, 'shards'))
+  const { release, ...identity } = await claimIdentity(join(options.dataDir, 'workers'))
+  const links = await openNodePeerLinks({ log: options.log })
+  const timers = createSystemTimers()
+  let closed = false
+
+  return {
+    join({ url, secret, name, pledgeBytes, ort, onHost }) {
+      const source = createModelSource(url)
+      const signaling = createSignaling({
+        url,
+        identity: { role: 'worker', ...identity, name, secret },
+        timers,
+      })
+      signaling.onState(onHost)
+      return createWorker(
+        {
+          signaling,
+          connector: createConnector(
+            { signaling, makePeerLink: links.makePeerLink, timers },
+            { creditBytes: NODE_CREDIT_BYTES },
+          ),
+          runner: createNodeThreadRunner(ort, {
+            onKilled: ({ message }) =>
+              options.log(`the compute thread is started anew: ${message}`),
+          }),
+          store,
+          fetchPieces: (pieces, { signal, onProgress }) =>
+            source.fetchInto(store, { pieces, signal, onProgress }),
+          loadManifest: (path) => source.manifest(path),
+          now: timers.now,
+          later: timers.after,
+        },
+        { pledgeBytes, paused: false },
+      )
+    },
+    async close() {
+      if (closed) return
+      closed = true
+      links.close()
+      await release()
+    },
+  }
+}

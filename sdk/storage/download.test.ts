@@ -144,6 +144,27 @@ describe('fetchPieces', () => {
     expect(requests).toEqual([])
   })
 
+  it('makes room by deleting what is not wanted, as little as will do', async () => {
+    const [kept, wanted] = [await piece(31), await piece(32)]
+    const former = [await piece(33), await piece(34), await piece(35)]
+    await download([kept, ...former])
+    const held = async (pieces: readonly Piece[]) =>
+      (await Promise.all(pieces.map(({ sha256 }) => store.has(sha256)))).filter(Boolean).length
+    const small: ShardStore = {
+      ...store,
+      // Room for four pieces and a half.
+      usage: async () => {
+        const usedBytes = (await store.list()).length * kept.bytes
+        return { usedBytes, freeBytes: 4.5 * kept.bytes - usedBytes, persistent: true }
+      },
+    }
+    await download([kept, wanted], { store: small })
+    expect(await held([kept, wanted])).toBe(2)
+    expect(await held(former)).toBe(2)
+    await download([kept, wanted], { store: small })
+    expect(await held(former)).toBe(2)
+  })
+
   it.each<[string, Handler, RegExp]>([
     [
       'a web page with status 200',

@@ -50,7 +50,7 @@ const BACKOFF_MAX_MS = 15_000
 
 /**
  * Brings pieces into the store, each checked against its length and hash; what is stored already costs no
- * request. Returns the bytes that were fetched.
+ * request. Where room is short, pieces that are not wanted make it. Returns the bytes that were fetched.
  *
  *     await fetchPieces({ pieces: blockPieces(block), store, sources: [pieceSource('host', url)], fetch })
  *
@@ -67,7 +67,7 @@ export async function fetchPieces(
   const wanted = distinct(request.pieces)
   const missing = await missingPieces(store, wanted)
   const missingBytes = sumBytes(missing)
-  await checkSpace(store, missingBytes)
+  await makeSpace(store, wanted, missingBytes)
 
   // One failure stops the others.
   const stop = new AbortController()
@@ -138,10 +138,28 @@ async function missingPieces(store: ShardStore, pieces: readonly Piece[]): Promi
   return missing
 }
 
-/** @throws CrowdError storage-full */
-async function checkSpace(store: ShardStore, neededBytes: number): Promise<void> {
+/**
+ * Deletes pieces of former assignments and models, one by one, until there is room. Whoever else in this
+ * browser still wants one fetches it again.
+ * @throws CrowdError storage-full
+ */
+async function makeSpace(
+  store: ShardStore,
+  wanted: readonly Piece[],
+  neededBytes: number,
+): Promise<void> {
   if (neededBytes === 0) return
-  const { freeBytes } = await store.usage()
+  let { freeBytes } = await store.usage()
+  const isShort = () => freeBytes !== null && freeBytes < neededBytes
+  if (isShort()) {
+    const kept = new Set(wanted.map((piece) => piece.sha256))
+    for (const hash of await store.list()) {
+      if (!isShort()) break
+      if (kept.has(hash)) continue
+      await store.delete(hash)
+      freeBytes = (await store.usage()).freeBytes
+    }
+  }
   if (freeBytes === null || freeBytes >= neededBytes) return
   throw new CrowdError(
     'storage-full',

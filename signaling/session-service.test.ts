@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { RequestId } from '../sdk/core/ids.ts'
-import { SESSION_IDLE_MS, SESSION_OPEN_MS } from '../sdk/core/limits.ts'
+import { REJOIN_MS, SESSION_IDLE_MS, SESSION_OPEN_MS } from '../sdk/core/limits.ts'
 import { GREEDY } from '../sdk/core/sampling/params.ts'
 import { at, fakeRing, fakeSwarm, pledgeOf } from '../test/support/fake-swarm.ts'
 import { modelOf } from '../test/support/host-fixtures.ts'
@@ -180,6 +180,41 @@ describe('sessions', () => {
     asker.say({ kind: 'cancel', request: 'r0' as RequestId })
     swarm.ask(asker, 'r5')
     expect(asker.all('ask-end').map((end) => end.request)).toEqual(['r4', 'r0'])
+  })
+
+  test('SE7 SE8 an answer that outlives many others still ends, and frees its caches', () => {
+    const { swarm, workers, asker } = ring(2)
+    swarm.ask(asker, 'long')
+    const { session } = at(workers, 1).last('session-open')
+    for (let index = 0; index < 30; index++) {
+      swarm.ask(asker, `r${index}`)
+      const short = { session: at(workers, 1).last('session-open').session, epoch: 1 }
+      at(workers, 1).say({ kind: 'session-end', ...short, reason: 'stop' })
+    }
+    at(workers, 1).say({ kind: 'session-end', session, epoch: 1, reason: 'stop' })
+    expect(asker.last('ask-end')).toMatchObject({ request: 'long', reason: 'stop' })
+    for (const worker of workers)
+      expect(worker.last('session-close')).toMatchObject({ session, epoch: 1 })
+    expect(swarm.service.snapshot().requests.at(-1)?.id).toContain('long')
+  })
+
+  test('questions wait while a device that lost its connection may come back, and no longer', () => {
+    const { swarm, workers } = ring(2)
+    const askers = Array.from({ length: 6 }, (_, index) => swarm.join(`a${index}`, 'asker'))
+    for (const asker of askers) swarm.ask(asker, 'r')
+    const [waiting] = askers.slice(4)
+    at(workers, 1).handle.closed()
+    swarm.pass(REJOIN_MS - 500)
+    expect(waiting?.all('ask-end')).toEqual([])
+    const back = swarm.worker('w1')
+    swarm.pass(500)
+    expect(waiting?.all('ask-accepted')).toHaveLength(1)
+    for (const asker of askers.slice(0, 4)) swarm.ask(asker, 'again')
+    back.handle.closed()
+    const [last] = askers.slice(3)
+    expect(last?.all('ask-end')).toHaveLength(1)
+    swarm.pass(REJOIN_MS + 200)
+    expect(last?.last('ask-end')).toMatchObject({ error: { code: 'ring-incomplete' } })
   })
 
   test('a request id that was used is not asked twice', () => {

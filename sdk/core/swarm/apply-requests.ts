@@ -145,16 +145,21 @@ const PHASE_AT_END: Readonly<Record<FinishReason, RequestPhase>> = {
 }
 
 export function requestEnded(state: SwarmState, event: EventOf<'request-ended'>): SwarmState {
-  const ended = withRequest(state, event.key, (request) => ({
-    ...request,
+  const was = state.requests.get(event.key)
+  if (was === undefined || isOver(was)) return state
+  // Goes behind all others: the ones that ended first are forgotten first, however long they ran.
+  const order = new Map(state.requests)
+  order.delete(event.key)
+  order.set(event.key, {
+    ...was,
     phase: PHASE_AT_END[event.reason],
     prompt: [],
     reason: event.reason,
     error: event.error,
-  }))
-  const was = state.requests.get(event.key)
+  })
+  const ended = { ...state, requests: order }
   const isGood = event.reason === 'stop' || event.reason === 'length'
-  const judged = was?.phase === 'running' && isGood ? answered(ended, was.stages) : ended
+  const judged = was.phase === 'running' && isGood ? answered(ended, was.stages) : ended
   // Devices that were busy may be given other blocks now.
   const next = { ...judged, topology: judged.topology + 1 }
   const over = [...next.requests.values()].filter(isOver)

@@ -2,6 +2,7 @@ import type { ErrorCode, WireError } from '../errors.ts'
 import type { PeerId, SessionId } from '../ids.ts'
 import { SESSION_IDLE_MS, SESSION_OPEN_MS, SESSIONS_AT_ONCE, STAGE_STEP_MS } from '../limits.ts'
 import { blockCount, describeRange, sameRange } from '../model/block-range.ts'
+import { uncovered } from '../plan/tiling.ts'
 import { swarmAdvice } from './advice.ts'
 import { openMissing } from './decide-pairs.ts'
 import type { Decision } from './events.ts'
@@ -120,6 +121,7 @@ export function openSession(state: SwarmState): readonly Decision[] {
   if (!next) return []
   const route = bestRoute(state, true)
   if (route === null) {
+    if (isOnTheWay(state)) return []
     const error = incompleteError(state)
     return [{ kind: 'request-ended', key: next.key, reason: 'error', error }]
   }
@@ -129,6 +131,16 @@ export function openSession(state: SwarmState): readonly Decision[] {
   // The counter starts as a session number and only grows within 32 bits.
   const session = state.nextSession as SessionId
   return [{ kind: 'session-opened', key: next.key, session, stages }]
+}
+
+/** Devices that lost their connection a moment ago, or still load, would make the ring whole. */
+function isOnTheWay(state: SwarmState): boolean {
+  const ordered = [...state.peers.values()].flatMap(({ setAside, assignment }) =>
+    setAside === null && assignment?.range && assignment.state !== 'failed'
+      ? [assignment.range]
+      : [],
+  )
+  return uncovered(state.model.blocks.length, ordered).length === 0
 }
 
 /** Which blocks no device holds, and what to do about it. */

@@ -19,7 +19,7 @@ export type ComputeThread = {
   readonly makeSessions: MakeSessions
 }
 
-/** How often a thread with sessions is asked whether it still answers. */
+/** How often the thread is asked whether it still answers. */
 const BEAT_MS = 5_000
 
 /**
@@ -64,7 +64,7 @@ export function createComputeThread(options: BrowserOrtOptions): ComputeThread {
 
   /** Steps run in the thread, so that nothing here would wait for one that hangs. */
   function beat(): void {
-    if ((sessions?.count() ?? 0) > 0) runner.beat()
+    runner.beat()
     stopBeating = timers.after(BEAT_MS, beat)
   }
 

@@ -125,6 +125,27 @@ describe('a link whose frames go to another thread', () => {
     await expect.poll(() => reason).toContain('before the hello')
   })
 
+  test('HE1 a lane that failed before its channel was made ends it at once', async () => {
+    const { far, near } = await links()
+    const chunk = new Uint8Array(17)
+    chunk[0] = 3
+    near.send('bulk', chunk)
+    // The thread has answered when a later message was: a hello comes back as it is.
+    const heard: number[] = []
+    far.onMessage((_lane, bytes) => heard.push(bytes[0] ?? 0))
+    near.send('bulk', new Uint8Array([1, 1, 0, 0]))
+    await expect.poll(() => heard).toEqual([1])
+    let reason = ''
+    createChannel({
+      link: far,
+      order: { pair: 'pair-1' as PairId, peer: 'other' as PeerId, attempt: 1 },
+      timers,
+    }).onClose((because) => {
+      reason = because
+    })
+    expect(reason).toContain('before the hello')
+  })
+
   test('a thread that is gone closes its links', async () => {
     const { closed } = await channels()
     lanes.lost(new CrowdError('stage-failed', 'the thread died'))

@@ -11,15 +11,16 @@ export type DistantLane = BulkLane & {
   /** Resolves when the data channel is open. */
   readonly opened: Promise<void>
   say(bytes: Uint8Array): void
-  /** For the link: messages that are no chunks, and the end of the data channel. */
-  listen(listener: { said(bytes: Uint8Array): void; closed(): void }): void
   /** For the channel: totals that the other end must hear of, and why the lane can't go on. */
   follow(follower: { grant(consumedTotal: number): void; fault(error: CrowdError): void }): void
 }
 
+/** What the link hears of a lane: messages that are no chunks, and the end of the data channel. */
+export type LaneListener = { said(bytes: Uint8Array): void; closed(): void }
+
 export type DistantLanes = {
   /** Hands a data channel that is not open yet to the thread; null where that is not possible. */
-  adopt(channel: RTCDataChannel, peer: PeerId): DistantLane | null
+  adopt(channel: RTCDataChannel, peer: PeerId, listener: LaneListener): DistantLane | null
   /** The thread is there, or there anew. */
   attach(end: MessageEnd<LaneOrder, LaneNews>): void
   /** The thread is gone, and every lane in it. */
@@ -41,7 +42,7 @@ export function createDistantLanes(deps: { now(): number }): DistantLanes {
   let lastId = 0
 
   return {
-    adopt(channel, peer) {
+    adopt(channel, peer, listener) {
       if (end === null) return null
       const lane = lastId + 1
       try {
@@ -53,6 +54,7 @@ export function createDistantLanes(deps: { now(): number }): DistantLanes {
       lastId = lane
       const entry = createEntry(lane, {
         ...deps,
+        listener,
         post: end.post,
         onEnd: () => entries.delete(lane),
       })
@@ -75,10 +77,17 @@ export function createDistantLanes(deps: { now(): number }): DistantLanes {
 
 function createEntry(
   id: number,
-  deps: { now(): number; post(order: LaneOrder): void; onEnd(): void },
+  deps: {
+    readonly listener: LaneListener
+    now(): number
+    post(order: LaneOrder): void
+    onEnd(): void
+  },
 ): Entry {
-  let listener: Parameters<DistantLane['listen']>[0] | null = null
+  const { listener } = deps
   let follower: Parameters<DistantLane['follow']>[0] | null = null
+  /** Why the lane can't go on, while nobody follows it yet. */
+  let fault: CrowdError | null = null
   let stats: { sentBytes: number; receivedBytes: number; stuckSinceMs: number | null } = {
     sentBytes: 0,
     receivedBytes: 0,
@@ -93,8 +102,6 @@ function createEntry(
   })
   // Whoever waits for it learns of the failure; nobody waiting is not a crash.
   opened.catch(() => undefined)
-  /** Words of the handshake that came before anybody listened. */
-  let early: Uint8Array[] = []
 
   function receive(news: LaneNews): void {
     switch (news.kind) {
@@ -103,17 +110,19 @@ function createEntry(
         return
       }
       case 'said':
-        if (listener === null) early.push(news.bytes)
-        else listener.said(news.bytes)
+        listener.said(news.bytes)
         return
       case 'grant':
         return follower?.grant(news.consumed)
       case 'broken':
-        markFailed(fromWire(news.error))
-        return follower?.fault(fromWire(news.error))
+        fault = fromWire(news.error)
+        markFailed(fault)
+        follower?.fault(fault)
+        return
       case 'closed':
         markFailed(new CrowdError('link-closed', 'closed before it opened'))
-        return listener?.closed()
+        listener.closed()
+        return
       case 'stats': {
         const { sentBytes, receivedBytes, stuckMs } = news
         statsAt = deps.now()
@@ -130,13 +139,9 @@ function createEntry(
     id,
     opened,
     say: (bytes) => deps.post({ kind: 'say', lane: id, bytes }),
-    listen(next) {
-      listener = next
-      for (const bytes of early) next.said(bytes)
-      early = []
-    },
     follow(next) {
       follower = next
+      if (fault !== null) next.fault(fault)
     },
     announced: (windowBytes) => deps.post({ kind: 'announced', lane: id, windowBytes }),
     open: () => deps.post({ kind: 'open', lane: id }),

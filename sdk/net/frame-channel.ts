@@ -65,13 +65,7 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
     },
   })
   const grant = (consumed: number) => say('control', writeLinkMessage({ kind: 'credit', consumed }))
-  const { bulk, near } = bulkOf(link, {
-    now: timers.now,
-    creditBytes,
-    grant,
-    onBroken: breakOff,
-    onFault: fault,
-  })
+  const { bulk, near } = bulkOf(link, { now: timers.now, creditBytes, grant, onBroken: breakOff })
   const queue = createSendQueue({
     out: laneOut(link, 'control'),
     now: timers.now,
@@ -181,6 +175,7 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions = {}): 
     if (frame !== null) inbox.put(frame, () => undefined)
   }
 
+  link.distant?.follow({ grant, fault })
   link.onDrain(pump)
   link.onClose((reason) => finish(reason))
   link.onMessage(receive)
@@ -233,13 +228,9 @@ function checkSize(frame: Uint8Array, lane: Lane): void {
 /** The bulk lane of a link; `near` where it is served in this thread. */
 function bulkOf(
   link: Link,
-  deps: Omit<BulkLaneDeps, 'out'> & { onFault(error: CrowdError): void },
+  deps: Omit<BulkLaneDeps, 'out'>,
 ): { readonly bulk: BulkLane; readonly near: LocalBulkLane | null } {
-  const { distant } = link
-  if (distant !== undefined) {
-    distant.follow({ grant: deps.grant, fault: deps.onFault })
-    return { bulk: distant, near: null }
-  }
+  if (link.distant !== undefined) return { bulk: link.distant, near: null }
   const near = createBulkLane({ ...deps, out: laneOut(link, 'bulk') })
   return { bulk: near, near }
 }

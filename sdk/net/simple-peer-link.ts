@@ -66,7 +66,11 @@ function beginTry(
   peer.on('error', (error) => end(`transport: ${error.message}`))
   peer.on('close', () => end('transport: closed'))
   peer.on('data', (data) => take(events, 'control', data, end))
-  const bulk = bulkOver(channel, lanes?.adopt(channel, order.peer) ?? null, { events, end })
+  const distant = lanes?.adopt(channel, order.peer, {
+    said: (bytes) => events.message('bulk', bytes),
+    closed: () => end('transport: closed'),
+  })
+  const bulk = distant ? throughThread(distant) : bulkOver(channel, { events, end })
 
   const opening = bothOpen(peer, bulk).then(async () =>
     linkOver({ peer, bulk, events, end }, await readPath(peer._pc)),
@@ -127,18 +131,14 @@ type BulkPort = {
   bufferedBytes(): number
 }
 
+function throughThread(distant: DistantLane): BulkPort {
+  return { opened: distant.opened, distant, send: distant.say, bufferedBytes: () => 0 }
+}
+
 function bulkOver(
   channel: RTCDataChannel,
-  distant: DistantLane | null,
   { events, end }: Pick<Parts, 'events' | 'end'>,
 ): BulkPort {
-  if (distant !== null) {
-    distant.listen({
-      said: (bytes) => events.message('bulk', bytes),
-      closed: () => end('transport: closed'),
-    })
-    return { opened: distant.opened, distant, send: distant.say, bufferedBytes: () => 0 }
-  }
   channel.binaryType = 'arraybuffer'
   channel.bufferedAmountLowThreshold = BUFFER_LOW_BYTES
   channel.onmessage = (event) => take(events, 'bulk', event.data, end)
@@ -150,7 +150,7 @@ function bulkOver(
   })
   return {
     opened,
-    distant,
+    distant: null,
     send: (message) => channel.send(asOwnBuffer(message)),
     bufferedBytes: () => channel.bufferedAmount,
   }

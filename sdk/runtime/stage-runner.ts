@@ -1,3 +1,4 @@
+import type { CrowdError } from '../core/errors.ts'
 import type { SessionId } from '../core/ids.ts'
 import type { BlockRange } from '../core/model/block-range.ts'
 import type { Manifest } from '../core/model/manifest.ts'
@@ -72,6 +73,11 @@ export interface StageRunner {
   run(step: StageStep): Promise<StageOutput>
   /** Frees the caches of a session; unknown sessions are fine. */
   release(session: SessionId): Promise<void>
+  /**
+   * Called when everything it held is gone, also where no call was waiting; only runners that have a thread of
+   * their own know. A new `start` makes it work again.
+   */
+  onLost?(listener: (error: CrowdError) => void): void
   /** Frees everything. Idempotent. */
   close(): Promise<void>
 }

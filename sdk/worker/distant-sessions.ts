@@ -72,8 +72,13 @@ export function createDistantSessions(deps: Parameters<MakeSessions>[0]): Distan
         deps.onBadFrame(news.peer, news.error)
         return
       case 'dropped':
-        dropping?.resolve(undefined)
+        dropped()
     }
+  }
+
+  function dropped(): void {
+    dropping?.resolve(undefined)
+    dropping = null
   }
 
   function forget(order: Pick<SessionOrder, 'session' | 'epoch'>): void {
@@ -89,7 +94,8 @@ export function createDistantSessions(deps: Parameters<MakeSessions>[0]): Distan
     },
     lost(error) {
       end = null
-      dropping?.resolve(undefined)
+      dropped()
+      links.clear()
       for (const [session, { epoch, over }] of open) {
         if (!over) deps.tell({ kind: 'session-failed', session, epoch, error: error.toWire() })
       }
@@ -99,6 +105,11 @@ export function createDistantSessions(deps: Parameters<MakeSessions>[0]): Distan
     open(order, { hiddenSize, contextLength, eosTokenIds }) {
       const { session, epoch } = order
       const former = open.get(session)
+      if (end === null) {
+        const error = new CrowdError('stage-failed', 'the compute thread is started anew')
+        deps.tell({ kind: 'session-failed', session, epoch, error: error.toWire() })
+        return Promise.resolve()
+      }
       if (former === undefined || former.epoch < epoch) open.set(session, { epoch, over: false })
       post({ kind: 'open', order, model: { hiddenSize, contextLength, eosTokenIds } })
       deps.onChange()
@@ -122,9 +133,11 @@ export function createDistantSessions(deps: Parameters<MakeSessions>[0]): Distan
     failAll: (error) => post({ kind: 'fail-all', error: error.toWire() }),
     async dropAll() {
       open.clear()
+      links.clear()
       deps.onChange()
       if (end === null) return
-      dropping = createDeferred<undefined>()
+      // A thread that does not answer is killed in the end, which ends the wait.
+      dropping ??= createDeferred<undefined>()
       post({ kind: 'drop-all' })
       await dropping.promise
     },

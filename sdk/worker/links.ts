@@ -134,6 +134,7 @@ export function createLinks(deps: LinksDeps): Links {
       const result = createDeferred<Channel>()
       wanted.promise.then(result.resolve, result.reject)
       const cancel = deps.later(SESSION_OPEN_MS, () => {
+        if (waiting.get(pair) === wanted) waiting.delete(pair)
         result.reject(new CrowdError('timeout', `no link ${pair} within ${SESSION_OPEN_MS} ms`))
       })
       return result.promise.finally(cancel)

@@ -34,13 +34,25 @@ function setUp() {
     reviver.stepFailed(code)
     await new Promise((resolve) => setImmediate(resolve))
   }
-  return { kit, fail }
+  const lose = async (): Promise<void> => {
+    reviver.runnerLost()
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  return { kit, fail, lose }
 }
 
 test('after a lost device the runner starts anew and its blocks are loaded again', async () => {
   const { kit, fail } = setUp()
   await fail('stage-failed')
   expect(kit.revived).toEqual([report])
+})
+
+test('a runner that was lost while nothing ran is brought back too, once', async () => {
+  const { kit, lose, fail } = setUp()
+  await Promise.all([fail('stage-failed'), lose()])
+  expect(kit).toMatchObject({ starts: 1, revived: [report] })
+  await lose()
+  expect(kit.revived).toEqual([report, report])
 })
 
 test('a healthy runner is left alone, and so is one whose input was wrong', async () => {

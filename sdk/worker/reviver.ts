@@ -10,6 +10,8 @@ const REVIVALS_MAX = 3
 export type Reviver = {
   /** A step failed with this code. Looks after the runner, unless the failure says nothing about it. */
   stepFailed(code: string): void
+  /** The runner lost all that it held, while no step ran. */
+  runnerLost(): void
 }
 
 /**
@@ -49,6 +51,9 @@ export function createReviver(deps: {
   return {
     stepFailed(code) {
       if (SUSPICIOUS.has(code) && !reviving) void revive()
+    },
+    runnerLost() {
+      if (!reviving) void revive()
     },
   }
 }

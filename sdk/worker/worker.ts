@@ -85,6 +85,10 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     },
     onGivenUp: fail,
   })
+  deps.runner.onLost?.(() => {
+    // While it is tested, start() itself says so.
+    if (state.runner !== null) reviver.runnerLost()
+  })
 
   const announcer = createAnnouncer({
     state,

@@ -21,6 +21,7 @@ try {
   const model = values.model ?? (await writeBenchModel(dataDir))
   const options = { model, dataDir, tokens: Number(values.tokens), rounds: Number(values.rounds) }
   const { rings, limits } = values.node ? await ofWorkers(options) : await ofTabs(options)
+  if (limits.some(({ met }) => !met)) process.exitCode = 1
   if (values.json) console.log(JSON.stringify({ rings, limits }))
   else {
     console.table(

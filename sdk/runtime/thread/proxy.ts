@@ -49,6 +49,7 @@ export function createThreadStageRunner<Options>(
   let watchdog: ReturnType<typeof setTimeout> | undefined
   let downReason = 'the compute thread is not started'
   let closed = false
+  let onLost: (error: CrowdError) => void = () => undefined
 
   /** Progress is what counts: calls queue in the thread, so the oldest one's limit runs from the last reply. */
   function restartWatchdog(): void {
@@ -75,6 +76,7 @@ export function createThreadStageRunner<Options>(
     if (thread === null) return
     stopThread(error)
     deps.onKilled?.(error)
+    onLost(error)
   }
 
   function spawn(): Thread<Options> {
@@ -147,6 +149,9 @@ export function createThreadStageRunner<Options>(
       const body = { kind: 'run', step: sent.step } as const
       const reply = await call(body, 'a step', { ...STEP, transfer: sent.transfer })
       return expectKind(reply, 'ran').output
+    },
+    onLost(listener) {
+      onLost = listener
     },
     beat() {
       // Whoever waits for a step or a load watches already, and a failure is told through onKilled.

@@ -48,8 +48,9 @@ export async function createBrowserWorker(options: BrowserWorkerOptions): Promis
       runner: thread.runner,
       makeSessions: thread.makeSessions,
       store,
-      fetchPieces: (pieces, { signal, onProgress }) =>
-        source.fetchInto(store, { pieces, signal, onProgress }),
+      fetchPieces: (pieces, options) =>
+        // A part of what is held must not push out the rest of it.
+        source.fetchInto(store, { pieces, ...options, mayEvict: options.complete === true }),
       loadManifest: (path) => source.manifest(path),
       now: () => performance.now(),
       later: (ms, task) => timers.after(ms, task),

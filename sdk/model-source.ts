@@ -22,7 +22,10 @@ export type ModelSource = {
   /** Brings pieces of the manifest that was read last into a store. */
   fetchInto(
     store: ShardStore,
-    request: { pieces: Parameters<FetchPieces>[0] } & Parameters<FetchPieces>[1],
+    request: {
+      pieces: Parameters<FetchPieces>[0]
+      mayEvict?: boolean
+    } & Parameters<FetchPieces>[1],
   ): Promise<void>
 }
 
@@ -60,13 +63,14 @@ export function createModelSource(hostUrl: string, deps: FetchTextDeps = SYSTEM)
       const found = await text(manifest, name)
       return found === undefined ? undefined : (JSON.parse(found) as unknown)
     },
-    async fetchInto(store, { pieces: wanted, signal, onProgress }) {
+    async fetchInto(store, { pieces: wanted, signal, onProgress, mayEvict = false }) {
       await fetchPieces({
         pieces: wanted,
         store,
         sources: [pieceSource('host', pieces)],
         fetch: deps.fetch,
         signal,
+        mayEvict,
         onProgress: ({ storedBytes, fetchedBytes }) => onProgress(storedBytes, fetchedBytes),
       })
     },

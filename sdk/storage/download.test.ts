@@ -158,11 +158,29 @@ describe('fetchPieces', () => {
         return { usedBytes, freeBytes: 4.5 * kept.bytes - usedBytes, persistent: true }
       },
     }
-    await download([kept, wanted], { store: small })
+    await expect(download([kept, wanted], { store: small })).rejects.toMatchObject({
+      code: 'storage-full',
+    })
+    expect(await held(former)).toBe(3)
+    await download([kept, wanted], { store: small, mayEvict: true })
     expect(await held([kept, wanted])).toBe(2)
     expect(await held(former)).toBe(2)
-    await download([kept, wanted], { store: small })
+    await download([kept, wanted], { store: small, mayEvict: true })
     expect(await held(former)).toBe(2)
+  })
+
+  it('deletes nothing where that would not make room', async () => {
+    const [wanted, former] = [await piece(36), await piece(37)]
+    await download([former])
+    const { bytes } = former
+    const small: ShardStore = {
+      ...store,
+      usage: () => Promise.resolve({ usedBytes: bytes, freeBytes: -bytes - 1, persistent: true }),
+    }
+    await expect(download([wanted], { store: small, mayEvict: true })).rejects.toMatchObject({
+      code: 'storage-full',
+    })
+    expect(await store.has(former.sha256)).toBe(true)
   })
 
   it.each<[string, Handler, RegExp]>([

@@ -32,6 +32,8 @@ export type FetchPiecesRequest = {
   readonly fetch: typeof globalThis.fetch
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: DownloadProgress) => void
+  /** The store is this device's alone: where room is short, pieces that are not wanted may go. */
+  readonly mayEvict?: boolean
 }
 
 /** How waiting and jitter are done; replaced in tests. */
@@ -50,7 +52,7 @@ const BACKOFF_MAX_MS = 15_000
 
 /**
  * Brings pieces into the store, each checked against its length and hash; what is stored already costs no
- * request. Where room is short, pieces that are not wanted make it. Returns the bytes that were fetched.
+ * request. Returns the bytes that were fetched.
  *
  *     await fetchPieces({ pieces: blockPieces(block), store, sources: [pieceSource('host', url)], fetch })
  *
@@ -67,7 +69,8 @@ export async function fetchPieces(
   const wanted = distinct(request.pieces)
   const missing = await missingPieces(store, wanted)
   const missingBytes = sumBytes(missing)
-  await makeSpace(store, wanted, missingBytes)
+  const heldBytes = sumBytes(wanted) - missingBytes
+  await checkSpace(store, missingBytes, request.mayEvict === true ? { wanted, heldBytes } : null)
 
   // One failure stops the others.
   const stop = new AbortController()
@@ -138,34 +141,40 @@ async function missingPieces(store: ShardStore, pieces: readonly Piece[]): Promi
   return missing
 }
 
-/**
- * Deletes pieces of former assignments and models, one by one, until there is room. Whoever else in this
- * browser still wants one fetches it again.
- * @throws CrowdError storage-full
- */
-async function makeSpace(
+/** @throws CrowdError storage-full */
+async function checkSpace(
   store: ShardStore,
-  wanted: readonly Piece[],
   neededBytes: number,
+  evict: { readonly wanted: readonly Piece[]; readonly heldBytes: number } | null,
 ): Promise<void> {
   if (neededBytes === 0) return
-  let { freeBytes } = await store.usage()
-  const isShort = () => freeBytes !== null && freeBytes < neededBytes
-  if (isShort()) {
-    const kept = new Set(wanted.map((piece) => piece.sha256))
-    for (const hash of await store.list()) {
-      if (!isShort()) break
-      if (kept.has(hash)) continue
-      await store.delete(hash)
-      freeBytes = (await store.usage()).freeBytes
-    }
-  }
+  const { freeBytes, usedBytes } = await store.usage()
   if (freeBytes === null || freeBytes >= neededBytes) return
+  // Nothing is deleted where that would not do.
+  if (evict !== null && freeBytes + usedBytes - evict.heldBytes >= neededBytes) {
+    if (await deleteOthers(store, evict.wanted, neededBytes)) return
+  }
   throw new CrowdError(
     'storage-full',
     `${megabytes(neededBytes)} are to be stored, but only ${megabytes(freeBytes)} are free: ` +
       `${megabytes(neededBytes - freeBytes)} (${neededBytes - freeBytes} bytes) are missing`,
   )
+}
+
+/** Deletes pieces of former assignments and models, one by one; true once there is room. */
+async function deleteOthers(
+  store: ShardStore,
+  wanted: readonly Piece[],
+  neededBytes: number,
+): Promise<boolean> {
+  const kept = new Set(wanted.map((piece) => piece.sha256))
+  for (const hash of await store.list()) {
+    if (kept.has(hash)) continue
+    await store.delete(hash)
+    const { freeBytes } = await store.usage()
+    if (freeBytes === null || freeBytes >= neededBytes) return true
+  }
+  return false
 }
 
 function distinct(pieces: readonly Piece[]): Piece[] {

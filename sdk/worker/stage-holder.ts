@@ -9,7 +9,12 @@ import type { ShardStore } from '../storage/shard-store.ts'
 /** Brings pieces into the store; those that are there cost nothing. @throws CrowdError piece-unavailable, storage-full, aborted */
 export type FetchPieces = (
   pieces: readonly Piece[],
-  options: { signal: AbortSignal; onProgress(doneBytes: number, fetchedBytes: number): void },
+  options: {
+    signal: AbortSignal
+    onProgress(doneBytes: number, fetchedBytes: number): void
+    /** They are all that the device has to hold. */
+    complete?: boolean
+  },
 ) => Promise<void>
 
 export type StageHolderDeps = {
@@ -75,6 +80,7 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
     let announced = 0
     await deps.fetchPieces(pieces, {
       signal,
+      complete: true,
       onProgress(doneBytes, fetchedBytes) {
         update({ doneBytes, fetchedBytes })
         // Once per percent is enough for the dashboard.

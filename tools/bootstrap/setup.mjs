@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSy
 import { dirname, join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
+import { withLock } from './setup-lock.mjs'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 const installStamp = join(root, 'node_modules', '.crowdinfer-lock')
@@ -26,21 +27,42 @@ const isClone = existsSync(join(root, 'vite.config.ts'))
 
 /** Installs the packages of the lock file unless that was done for this very lock file. */
 export async function ensureInstalled() {
-  if (!isClone) return
-  const lock = hash(readFileSync(join(root, 'package-lock.json')))
-  if (read(installStamp) === lock) return
-  say('installing packages (once; a minute or two)')
-  await npm(['ci', '--no-audit', '--no-fund', '--loglevel=error'])
-  writeFileSync(installStamp, lock)
+  if (!isClone || isInstalled()) return
+  await locked(async () => {
+    if (isInstalled()) return
+    say('installing packages (once; a minute or two)')
+    await npm(['ci', '--no-audit', '--no-fund', '--loglevel=error'])
+    writeFileSync(installStamp, packageLock())
+  })
+}
+
+function isInstalled() {
+  return read(installStamp) === packageLock()
+}
+
+function packageLock() {
+  return hash(readFileSync(join(root, 'package-lock.json')))
 }
 
 /** Builds the Node side and the pages when a source changed since the last build. */
 export async function ensureBuilt() {
-  if (!isClone) return
-  const state = fingerprint()
-  if (read(buildStamp) === state) return
-  say('building (a few seconds, only when something changed)')
-  await build()
+  if (!isClone || isBuilt()) return
+  await locked(async () => {
+    if (isBuilt()) return
+    say('building (a few seconds, only when something changed)')
+    await build()
+  })
+}
+
+function isBuilt() {
+  return read(buildStamp) === fingerprint()
+}
+
+/** @param {() => Promise<void>} work */
+function locked(work) {
+  return withLock(join(root, '.crowdinfer', 'setup.lock'), work, {
+    onWait: () => say('waiting for another command that sets this folder up'),
+  })
 }
 
 /** Builds whatever the state. */

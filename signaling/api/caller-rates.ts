@@ -1,8 +1,8 @@
 import { createTokenBucket } from '../token-bucket.ts'
 
 /** Requests of one key or address: a person's tools stay far below, and a loop that got loose is slowed down. */
-const PER_SECOND = 10
-const BURST = 60
+const PER_SECOND = 30
+const BURST = 120
 /** Callers remembered; beyond, those seen longest ago begin anew. */
 const CALLERS_MAX = 4_096
 

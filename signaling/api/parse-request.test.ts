@@ -189,6 +189,12 @@ test('alternatives need logprobs, and logprobs alone are fine', () => {
   expect(parseRequest('completions', bodyOf('completions', { logprobs: 0 })).logprobs).toBe(true)
 })
 
+test('options of a stream are checked, and ignored, where there is none', () => {
+  const options = (include_usage: unknown) => ({ stream: false, stream_options: { include_usage } })
+  expect(parseRequest('chat', bodyOf('chat', options(true))).includeUsage).toBe(false)
+  expect(failure('chat', bodyOf('chat', options('yes'))).param).toBe('stream_options.include_usage')
+})
+
 test.each([undefined, null, 'text', [], 7])('%j is no request', (body) => {
   expect(failure('chat', body).param).toBe('body')
 })

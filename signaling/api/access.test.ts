@@ -100,3 +100,14 @@ test('guessing keys is slowed down by address', async () => {
     status: 429,
   })
 })
+
+test('nobody fills the queue alone', () => {
+  const { access } = accessOf({})
+  const leave = access.enter('one', 4)
+  access.enter('one', 8)
+  expect(() => access.enter('one', 1)).toThrow('12 answers of yours')
+  access.enter('two', 12)
+  leave()
+  access.enter('one', 4)
+  expect(() => access.enter('one', 1)).toThrow()
+})

@@ -136,9 +136,14 @@ describe('messages', () => {
     ],
     [[{ role: 'assistant', content: 'x', tool_calls: [{}] }], 'messages[0].tool_calls'],
     [[{ role: 'assistant', content: 'x', audio: { id: 'x' } }], 'messages[0].audio'],
-  ])('%j is refused by name', (messages, param) => {
+  ])('refused by name: %j', (messages, param) => {
     expect(wrong(messages).param).toBe(param)
   })
+})
+
+test('a conversation has a bounded number of turns', () => {
+  const messages = Array(4_097).fill({ role: 'user', content: 'x' })
+  expect(failure('chat', { model: 'm', messages }).param).toBe('messages')
 })
 
 describe('prompts of completions', () => {

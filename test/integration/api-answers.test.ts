@@ -215,6 +215,16 @@ describe('streams', () => {
   })
 })
 
+test('a host that stops says so in its streams', async () => {
+  const sse = readSse(await api.chat({ stream: true }))
+  const [session] = await api.sessions(1)
+  session?.tokens(ids('a'))
+  await api.host.host.close()
+  const blocks = await sse.rest()
+  expect(blocks.at(-1)).toBe('data: [DONE]')
+  expect(eventsOf(blocks).at(-1)).toMatchObject({ error: { code: 'signaling-closed' } })
+})
+
 describe('whoever is gone', () => {
   test('a closed stream frees every stage at once', async () => {
     const gone = new AbortController()

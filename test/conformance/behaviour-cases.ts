@@ -67,7 +67,7 @@ export const BEHAVIOURS: readonly Behaviour[] = [
         .create(chatParams(model))
         .withResponse()
       same(request_id, data.id)
-      must(/worker-1;blocks=0/.test(response.headers.get('x-crowdinfer-route') ?? ''), 'no route')
+      must(/^worker-\d;blocks=0-/.test(response.headers.get('x-crowdinfer-route') ?? ''), 'no route')
       must(/hop;dur=/.test(response.headers.get('server-timing') ?? ''), 'no time per hop')
     },
   },

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createApiKeys, findKey } from './api-keys.ts'
-import { runCli } from './cli.ts'
+import { runCli, type CliActions } from './cli.ts'
 import { createKeyCheck } from './key-check.ts'
 import { addKeyCommands } from './key-cli.ts'
 
@@ -93,15 +93,14 @@ describe('keys', () => {
 })
 
 describe('crowdinfer key', () => {
+  const CLI = { version: '0', environment: {} }
+  const actions = (lines: string[]): CliActions => ({
+    start: () => Promise.reject(new Error('started')),
+    commands: [(program) => addKeyCommands(program, (line) => lines.push(line))],
+  })
   async function run(...args: string[]): Promise<string[]> {
     const lines: string[] = []
-    const add = (program: Parameters<typeof addKeyCommands>[0]) =>
-      addKeyCommands(program, (line) => lines.push(line))
-    await runCli(
-      ['key', ...args, '--data', data],
-      { start: () => Promise.reject(new Error('started')), commands: [add] },
-      { version: '0', environment: {} },
-    )
+    await runCli(['key', ...args, '--data', data], actions(lines), CLI)
     return lines
   }
 
@@ -118,7 +117,9 @@ describe('crowdinfer key', () => {
 
   test('a mistake is a wrong option', async () => {
     await expect(run('revoke', 'x')).rejects.toMatchObject({ code: 'bad-option' })
-    await expect(run('frobnicate')).rejects.toMatchObject({ code: 'bad-option' })
+    const which = { code: 'bad-option', message: 'key: say add, list or revoke' }
+    await expect(runCli(['key'], actions([]), CLI)).rejects.toMatchObject(which)
+    await expect(runCli(['key', 'frobnicate'], actions([]), CLI)).rejects.toMatchObject(which)
     await expect(run('add', 'x'.repeat(61))).rejects.toMatchObject({ code: 'bad-option' })
   })
 })

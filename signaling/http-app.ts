@@ -21,7 +21,7 @@ type HttpAppDeps = {
   readonly api: Router
   /** Whether the ring answers. */
   health(): Promise<{ readonly ok: boolean; readonly reason: string }>
-  readonly metrics: Pick<HostMetrics, 'contentType' | 'text'>
+  readonly metrics: Pick<HostMetrics, 'contentType' | 'text' | 'answered'>
   /** What `/api/swarm` shows to a request. */
   swarm(authorization: string | undefined): SwarmSnapshot
 }
@@ -57,6 +57,13 @@ export function createHttpApp(deps: HttpAppDeps): Express {
   const app = express()
   app.disable('x-powered-by')
   app.use(commonHeaders)
+  app.use('/v1', (request, response, next) => {
+    const { path } = request
+    response.once('close', () => {
+      deps.metrics.answered(path, response.writableFinished ? response.statusCode : 'closed')
+    })
+    next()
+  })
   app.use('/v1', deps.api)
   app.get('/healthz', async (_request, response) => {
     const { complete } = deps.swarm(undefined)

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { CrowdError } from '../sdk/core/errors.ts'
 import { dataDirectory } from '../sdk/import/data-directory.node.ts'
 import { createApiKeys, type ApiKey } from './api-keys.ts'
 
@@ -11,6 +12,9 @@ export function addKeyCommands(program: Command, write: (line: string) => void =
     false,
   )
 
+  key.allowExcessArguments().action(() => {
+    throw new CrowdError('bad-option', 'key: say add, list or revoke')
+  })
   withData(key.command('add [name]'))
     .description('make a key; from then on /v1 needs one')
     .action(async (name: string | undefined, flags: KeyFlags) => {

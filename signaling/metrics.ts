@@ -7,6 +7,8 @@ import { isComplete, isReady } from '../sdk/core/swarm/views.ts'
 export type HostMetrics = {
   /** To be told of every event, with the state after it. */
   observe(event: SwarmEvent, after: SwarmState): void
+  /** An answer of the API went out, with this status, or `closed` when the other end was gone first. */
+  answered(path: string, status: number | 'closed'): void
   readonly contentType: string
   /** In Prometheus' text format. */
   text(): Promise<string>
@@ -14,6 +16,7 @@ export type HostMetrics = {
 
 const ROLES: readonly PeerRole[] = ['worker', 'asker', 'watcher']
 const PHASES = ['queued', 'opening', 'running'] as const
+const API_PATHS: readonly string[] = ['/models', '/chat/completions', '/completions']
 /** From a small model on one machine to a large one on phones. */
 const LAP_SECONDS = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10]
 const HOP_SECONDS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1]
@@ -29,6 +32,12 @@ export function createHostMetrics(state: () => SwarmState): HostMetrics {
     labelNames: ['outcome'],
     registers: [registry],
   })
+  const answers = new Counter({
+    name: 'crowdinfer_api_answers_total',
+    help: 'Answers of the API under /v1, refusals too, by HTTP status; closed = nobody waited for it.',
+    labelNames: ['path', 'status'],
+    registers: [registry],
+  })
   const tokens = new Counter({
     name: 'crowdinfer_tokens_total',
     help: 'Tokens: of prompts that were started, and chosen by the ring.',
@@ -40,6 +49,10 @@ export function createHostMetrics(state: () => SwarmState): HostMetrics {
   return {
     contentType: registry.contentType,
     text: () => registry.metrics(),
+    answered(path, status) {
+      // Any text may be asked for as a path: each would be a series for ever.
+      answers.inc({ path: API_PATHS.includes(path) ? path : 'other', status })
+    },
     observe(event, after) {
       if (event.kind === 'token-chosen') tokens.inc({ kind: 'answer' })
       if (event.kind === 'session-started') {

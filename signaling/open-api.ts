@@ -46,6 +46,7 @@ export function openApi(deps: OpenApiDeps): OpenedApi {
     manifest: model.manifest,
     tokenizer: openOnce(() => deps.openTokenizer(model)),
     admit: (request) => access.admit(callerOf(request)),
+    enter: (caller, answers) => access.enter(caller, answers),
     randomSeed: () => randomInt(2 ** 32),
     nowS,
     startedS: nowS(),

@@ -162,6 +162,10 @@ function run(parts: {
     async stop() {
       clearInterval(timer)
       service.close()
+      // Answers that stream say why they end.
+      await new Promise<void>((resolve) => {
+        setImmediate(resolve)
+      })
       // Downloads in progress would hold the server open; socket.io closes the server itself.
       server.closeAllConnections()
       await gateway.close()

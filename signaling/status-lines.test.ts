@@ -24,6 +24,7 @@ test('the banner has every link and says how phones get their GPU', () => {
     'http://localhost:7080/join#s=s3',
     'http://192.168.1.5:7080/join#s=s3',
     'http://10.0.0.2:7080/join#s=s3',
+    'http://localhost:7080/v1',
   ])
     expect(text).toContain(link)
   expect(text).toMatch(/no GPU.*plain http/)

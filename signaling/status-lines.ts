@@ -26,6 +26,7 @@ export function bannerLines(input: BannerInput): string[] {
       : [`  Lend other devices  ${firstLan}`]),
     ...otherLan.map((url) => `                      ${url}`),
     `  Dashboard           ${urls.dashboard}`,
+    `  OpenAI clients      ${urls.api}`,
     '',
     secret === null
       ? '  This pool is open: whoever reaches this host may join and ask.'

@@ -14,6 +14,7 @@ test('the secret travels in the fragment', () => {
     chat: 'http://localhost:7080/#s=s3',
     join: 'http://localhost:7080/join#s=s3',
     dashboard: 'http://localhost:7080/dashboard#s=s3',
+    api: 'http://localhost:7080/v1',
     lanJoin: ['http://192.168.1.5:7080/join#s=s3'],
     secure: false,
   })

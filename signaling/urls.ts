@@ -6,6 +6,8 @@ export type HostUrls = {
   /** Join on this machine. */
   readonly join: string
   readonly dashboard: string
+  /** Base URL for OpenAI clients on this machine; no secret in it. */
+  readonly api: string
   /** Join for other devices, one for each address of this machine. */
   readonly lanJoin: readonly string[]
   /** The same pages work on the LAN only where the host listens on it. */
@@ -53,6 +55,7 @@ export function hostUrls(input: {
     chat: at(local, '/'),
     join: at(local, '/join'),
     dashboard: at(local, '/dashboard'),
+    api: `${scheme}://${local}:${input.port}/v1`,
     lanJoin: lan.map((address) => at(urlHost(address), '/join')),
     secure: input.secure,
   }

@@ -83,7 +83,7 @@ test.each([true, false])('once there are keys only they count (open: %s)', async
 test('each caller has a rate of its own, and learns when to come back', async () => {
   const { access, admits, pass } = accessOf({ keys: ['one', 'two'] })
   const one = { ...LOCAL, authorization: 'Bearer one' }
-  for (let count = 0; count < 60; count += 1) await access.admit(one)
+  for (let count = 0; count < 120; count += 1) await access.admit(one)
   await expect(access.admit(one)).rejects.toMatchObject({ status: 429, retryAfterS: 1 })
   expect(await admits({ authorization: 'Bearer two' })).toBe(true)
   pass(1_000)
@@ -92,11 +92,22 @@ test('each caller has a rate of its own, and learns when to come back', async ()
 
 test('guessing keys is slowed down by address', async () => {
   const { access } = accessOf({ keys: ['one'] })
-  for (let count = 0; count < 60; count += 1)
+  for (let count = 0; count < 120; count += 1)
     await expect(
       access.admit({ ...LOCAL, authorization: `Bearer ${count}` }),
     ).rejects.toMatchObject({ code: 'wrong-secret' })
-  await expect(access.admit({ ...LOCAL, authorization: 'Bearer 61' })).rejects.toMatchObject({
+  await expect(access.admit({ ...LOCAL, authorization: 'Bearer 121' })).rejects.toMatchObject({
     status: 429,
   })
+})
+
+test('nobody fills the queue alone', () => {
+  const { access } = accessOf({})
+  const leave = access.enter('one', 4)
+  access.enter('one', 8)
+  expect(() => access.enter('one', 1)).toThrow('12 answers of yours')
+  access.enter('two', 12)
+  leave()
+  access.enter('one', 4)
+  expect(() => access.enter('one', 1)).toThrow()
 })

@@ -1,6 +1,6 @@
 import { CrowdError } from '../../sdk/core/errors.ts'
 import { HttpError } from './api-error.ts'
-import { createCallerRates } from './caller-rates.ts'
+import { ANSWERS_PER_CALLER, createCallerRates } from './caller-rates.ts'
 
 /** What a request says of where it comes from. */
 export type Caller = {
@@ -29,8 +29,10 @@ export type AccessDeps = {
  * a first try needs nothing. A proxy or a page of another site that reaches this machine is no such program.
  */
 export type Access = {
-  /** @throws CrowdError wrong-secret, too-many-requests, storage-failed */
-  admit(caller: Caller): Promise<void>
+  /** @returns who it is, for `enter`. @throws CrowdError wrong-secret, too-many-requests, storage-failed */
+  admit(caller: Caller): Promise<string>
+  /** Room for some answers at once, until the returned function is called. @throws CrowdError too-many-requests */
+  enter(caller: string, answers: number): () => void
 }
 
 export function createAccess(deps: AccessDeps): Access {
@@ -60,6 +62,15 @@ export function createAccess(deps: AccessDeps): Access {
             ? 'this API needs a key: Authorization: Bearer KEY'
             : 'this is no key of this API',
         )
+      return id
+    },
+    enter(caller, answers) {
+      const leave = rates.enter(caller, answers)
+      if (leave !== null) return leave
+      throw new CrowdError(
+        'too-many-requests',
+        `more than ${ANSWERS_PER_CALLER} answers of yours would wait or run at once`,
+      )
     },
   }
 }

@@ -5,6 +5,7 @@ import type { Tokenizer } from '../../sdk/index.node.ts'
 import { FieldError } from './api-error.ts'
 import type { AnswerHead } from './answer-bodies.ts'
 import type { ApiRequest, Prompt } from './parse-request.ts'
+import { refuseTooLong } from './refuse-too-long.ts'
 import { runChoices } from './run-choices.ts'
 import { takeSeat, type SeatDeps } from './seat.ts'
 import { sendStream } from './send-stream.ts'
@@ -34,8 +35,11 @@ export async function answerRequest(
   response.once('close', () => gone.abort())
   checkAgainstModel(deps.manifest, request)
   const tokenizer = await deps.tokenizer()
+  const { contextLength } = deps.manifest
+  for (const prompt of request.prompts)
+    await refuseTooLong(tokenizer, textsOf(prompt), contextLength)
   const promptIds = request.prompts.map((prompt) => encode(tokenizer, prompt))
-  // Closed while the tokenizer was opened: nobody is left to answer.
+  // Closed meanwhile: nobody is left to answer.
   if (response.destroyed) return
   const head = headOf(deps, request)
   const seat = takeSeat(deps, tokenizer, 'API')
@@ -92,6 +96,11 @@ function checkAgainstModel(manifest: Manifest, request: ApiRequest): void {
       'logit_bias',
       `logit_bias: token ${stranger[0]} is not in the vocabulary of ${manifest.vocabSize}`,
     )
+}
+
+function textsOf(prompt: Prompt): readonly string[] {
+  if ('messages' in prompt) return prompt.messages.map(({ content }) => content)
+  return 'prompt' in prompt ? [prompt.prompt] : []
 }
 
 /** @throws CrowdError bad-request, when the chat template refuses */

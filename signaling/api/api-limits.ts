@@ -5,6 +5,8 @@
  * a few of what a tokenizer or JSON likes less.
  */
 export const BODY_MAX_BYTES = 4 * 1024 * 1024
+/** Turns of a conversation; the template is rendered turn by turn. */
+export const MESSAGES_MAX = 4_096
 /** Answers of one request, over all its prompts. */
 export const CHOICES_MAX = 8
 /** Long enough for any turn marker. */

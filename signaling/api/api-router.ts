@@ -5,10 +5,13 @@ import { apiFailure, HttpError } from './api-error.ts'
 import { BODY_MAX_BYTES } from './api-limits.ts'
 import type { Endpoint } from './field.ts'
 import { parseRequest } from './parse-request.ts'
+import { answersAtOnce } from './run-choices.ts'
 
 export type ApiDeps = AnswerDeps & {
-  /** Lets a request in, or throws why not: wrong-secret, too-many-requests. */
-  admit(request: Request): Promise<void>
+  /** Lets a request in and says whose it is, or throws why not: wrong-secret, too-many-requests. */
+  admit(request: Request): Promise<string>
+  /** Room for some answers of a caller, until the returned function is called. @throws CrowdError too-many-requests */
+  enter(caller: string, answers: number): () => void
   /** When the host started, seconds since 1970. */
   readonly startedS: number
 }
@@ -25,8 +28,9 @@ const EXPOSED = 'X-Request-Id, X-Crowdinfer-Route, Server-Timing, Retry-After'
 export function createApiRouter(deps: ApiDeps): Router {
   const router = Router()
   router.use(allowOrigins)
+  const callers = new WeakMap<Request, string>()
   router.use(async (request, _response, next) => {
-    await deps.admit(request)
+    callers.set(request, await deps.admit(request))
     next()
   })
   const { id } = deps.manifest
@@ -41,7 +45,13 @@ export function createApiRouter(deps: ApiDeps): Router {
   const readBody = express.json({ limit: BODY_MAX_BYTES, type: () => true, strict: false })
   for (const [path, endpoint] of Object.entries(ENDPOINTS))
     router.post(path, readBody, async (request, response) => {
-      await answerRequest(deps, parseRequest(endpoint, request.body), response)
+      const asked = parseRequest(endpoint, request.body)
+      const leave = deps.enter(callers.get(request) ?? '', answersAtOnce(asked))
+      try {
+        await answerRequest(deps, asked, response)
+      } finally {
+        leave()
+      }
     })
   router.all(['/models', '/models/:id'], allowOnly('GET'))
   router.all(Object.keys(ENDPOINTS), allowOnly('POST'))

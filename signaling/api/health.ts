@@ -55,9 +55,11 @@ async function whyIll(deps: HealthDeps): Promise<string> {
     throw new CrowdError('timeout', `no token within ${RUN_MS / 1_000} s`)
   } catch (thrown) {
     // A full ring that gives others their tokens is well.
-    const { code, message } = toCrowdError(thrown)
+    const { code, message, hint } = toCrowdError(thrown)
     const isBusy = code === 'timeout' || code === 'too-many-requests'
-    return isBusy && givesTokens(deps) ? '' : `${code}: ${message}`
+    if (isBusy && givesTokens(deps)) return ''
+    // Anybody may ask for the health, and most messages name a device.
+    return `${code}: ${code === 'ring-incomplete' ? message : hint}`
   } finally {
     cancel()
   }

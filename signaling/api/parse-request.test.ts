@@ -136,9 +136,14 @@ describe('messages', () => {
     ],
     [[{ role: 'assistant', content: 'x', tool_calls: [{}] }], 'messages[0].tool_calls'],
     [[{ role: 'assistant', content: 'x', audio: { id: 'x' } }], 'messages[0].audio'],
-  ])('%j is refused by name', (messages, param) => {
+  ])('refused by name: %j', (messages, param) => {
     expect(wrong(messages).param).toBe(param)
   })
+})
+
+test('a conversation has a bounded number of turns', () => {
+  const messages = Array(4_097).fill({ role: 'user', content: 'x' })
+  expect(failure('chat', { model: 'm', messages }).param).toBe('messages')
 })
 
 describe('prompts of completions', () => {
@@ -187,6 +192,12 @@ test('alternatives need logprobs, and logprobs alone are fine', () => {
     sampling: { topLogprobs: 0 },
   })
   expect(parseRequest('completions', bodyOf('completions', { logprobs: 0 })).logprobs).toBe(true)
+})
+
+test('options of a stream are checked, and ignored, where there is none', () => {
+  const options = (include_usage: unknown) => ({ stream: false, stream_options: { include_usage } })
+  expect(parseRequest('chat', bodyOf('chat', options(true))).includeUsage).toBe(false)
+  expect(failure('chat', bodyOf('chat', options('yes'))).param).toBe('stream_options.include_usage')
 })
 
 test.each([undefined, null, 'text', [], 7])('%j is no request', (body) => {

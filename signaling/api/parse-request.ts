@@ -47,6 +47,7 @@ export function parseRequest(endpoint: Endpoint, body: unknown): ApiRequest {
   if (prompts.length * n > CHOICES_MAX)
     refuse('n', `such that prompts × n is at most ${CHOICES_MAX}`, n)
   const stream = take('stream', readBoolean) ?? false
+  const usage = take('stream_options', readUsageOption) ?? false
   const logprobs = logprobsOf(endpoint, body)
   return {
     endpoint,
@@ -58,7 +59,7 @@ export function parseRequest(endpoint: Endpoint, body: unknown): ApiRequest {
     seeded: (body['seed'] ?? null) !== null,
     stop: take('stop', readStops) ?? [],
     stream,
-    includeUsage: stream && (take('stream_options', readUsageOption) ?? false),
+    includeUsage: stream && usage,
     logprobs: logprobs !== null,
   }
 }

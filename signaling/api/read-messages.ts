@@ -1,5 +1,6 @@
 import type { ChatMessage } from '../../sdk/client/tokenizer.ts'
 import { FieldError } from './api-error.ts'
+import { MESSAGES_MAX } from './api-limits.ts'
 import { isObject, refuse, type Reader } from './read-value.ts'
 
 const ROLES: Readonly<Record<string, ChatMessage['role']>> = {
@@ -16,6 +17,8 @@ const REFUSED_PARTS = ['tool_calls', 'function_call', 'audio'] as const
 export const readMessages: Reader<ChatMessage[]> = (value, param) => {
   if (!Array.isArray(value) || value.length === 0)
     return refuse(param, 'a list of at least one message', value)
+  if (value.length > MESSAGES_MAX)
+    return refuse(param, `a list of at most ${MESSAGES_MAX} messages`, value.length)
   return value.map((message: unknown, index) => readMessage(message, `${param}[${index}]`))
 }
 

@@ -36,6 +36,11 @@ export type Run = {
   readonly seed: number
 }
 
+/** How many answers a request has under way at once. */
+export function answersAtOnce({ prompts, n }: Pick<ApiRequest, 'prompts' | 'n'>): number {
+  return Math.min(prompts.length * n, REQUESTS_PER_ASKER)
+}
+
 /**
  * Asks for every choice, several at once, and merges what comes. Nothing is awaited before it begins: what
  * the host refuses at once is known at once. The first failure ends all of them.
@@ -56,7 +61,7 @@ export function runChoices(run: Run, signal: AbortSignal): EventQueue<ChoiceEven
     }
   }
 
-  const workers = Array.from({ length: Math.min(total, REQUESTS_PER_ASKER) }, work)
+  const workers = Array.from({ length: answersAtOnce(request) }, work)
   Promise.all(workers).then(
     () => queue.push({ kind: 'done' }),
     (thrown: unknown) => {

@@ -215,6 +215,16 @@ describe('streams', () => {
   })
 })
 
+test('a host that stops says so in its streams', async () => {
+  const sse = readSse(await api.chat({ stream: true }))
+  const [session] = await api.sessions(1)
+  session?.tokens(ids('a'))
+  await api.host.host.close()
+  const blocks = await sse.rest()
+  expect(blocks.at(-1)).toBe('data: [DONE]')
+  expect(eventsOf(blocks).at(-1)).toMatchObject({ error: { code: 'signaling-closed' } })
+})
+
 describe('whoever is gone', () => {
   test('a closed stream frees every stage at once', async () => {
     const gone = new AbortController()
@@ -266,5 +276,19 @@ test('health comes from a token of the ring, and the metrics count it', async ()
   const metrics = await fetch(`${api.host.origin}/metrics`)
   expect(metrics.headers.get('content-type')).toMatch(/^text\/plain/)
   expect(await metrics.text()).toContain('crowdinfer_tokens_total{kind="answer"} 1')
+  api.answers('a')
+  await (await api.chat()).json()
+  await (await api.chat({ tools: [{}] })).json()
+  await (await api.post('/a/path/of/mine', {})).json()
+  const count = (path: string, status: number) =>
+    `crowdinfer_api_answers_total{path="${path}",status="${status}"} 1`
+  await eventually('the counts', LIMIT_MS, async () => {
+    const text = await (await fetch(`${api.host.origin}/metrics`)).text()
+    return [
+      count('/chat/completions', 200),
+      count('/chat/completions', 400),
+      count('other', 404),
+    ].every((line) => text.includes(line))
+  })
   api.ring.leave()
 })

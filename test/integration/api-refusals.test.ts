@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { ModelId, PeerId, RequestId } from '../../sdk/core/ids.ts'
+import { GREEDY } from '../../sdk/core/sampling/params.ts'
 import { createApiKeys } from '../../signaling/api-keys.ts'
-import { END, LIMIT_MS, openApiHost, type ApiHost } from '../support/api-host.ts'
+import { END, LIMIT_MS, MODEL, openApiHost, type ApiHost } from '../support/api-host.ts'
 import { eventually } from '../support/eventually.ts'
 
 let api: ApiHost
@@ -10,6 +12,28 @@ beforeEach(async () => {
 afterEach(async () => {
   await api.host.close()
 })
+
+/** Other askers' questions: some run, the rest waits. */
+function fillQueue(count: number): void {
+  for (let index = 0; index < count; index += 1) {
+    const peer = `other-${index}` as PeerId
+    const handle = api.host.host
+      .service()
+      .join(
+        { peer, name: peer, role: 'asker' },
+        { send: () => undefined, sendRelay: () => undefined, close: () => undefined },
+      )
+    handle.receive({
+      kind: 'ask',
+      request: 'r' as RequestId,
+      model: MODEL as ModelId,
+      prompt: [5],
+      maxTokens: 4,
+      stopIds: [],
+      sampling: GREEDY,
+    })
+  }
+}
 
 type ErrorBody = { error: { message: string; type: string; param: string | null; code: string } }
 async function failure(response: Response) {
@@ -89,19 +113,31 @@ describe('refusals', () => {
   })
 
   test('a full queue says so before a stream begins', async () => {
-    const asked = Array.from({ length: 20 }, () => api.chat())
-    await eventually('a full queue', LIMIT_MS, () => api.active() === 20)
+    fillQueue(20)
     for (const stream of [false, true])
       expect(await failure(await api.chat({ stream }))).toMatchObject({
         status: 429,
         code: 'rate_limit_exceeded',
         type: 'rate_limit_error',
         retryAfter: '5',
+        message: expect.stringContaining('waiting already') as string,
+      })
+    // Nothing is left of what was refused.
+    expect(api.active()).toBe(20)
+  })
+
+  test('one caller can’t fill the queue, and has room again when its answers end', async () => {
+    const asked = Array.from({ length: 3 }, () => api.chat({ n: 8 }))
+    await eventually('three times four answers', LIMIT_MS, () => api.active() === 12)
+    for (const stream of [false, true])
+      expect(await failure(await api.chat({ stream }))).toMatchObject({
+        status: 429,
+        message: expect.stringContaining('answers of yours') as string,
       })
     api.ring.onPrompt = (session) => session.tokens([END])
-    for (const session of api.ring.sessions) session.tokens([END])
-    const all = await Promise.all(asked)
-    expect(all.map(({ status }) => status)).toEqual(Array(20).fill(200))
+    for (const session of [...api.ring.sessions]) session.tokens([END])
+    expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([200, 200, 200])
+    expect((await api.chat()).status).toBe(200)
   })
 
   test('a device that fails', async () => {

@@ -53,6 +53,8 @@ export default defineConfig({
           include: ['{sdk,signaling,test,web}/**/*.test.ts'],
           exclude: ['**/*.browser.test.ts', 'test/e2e/**', 'node_modules/**'],
           testTimeout: 30_000,
+          // Tests that load the runtime past our code must not report to its maker either.
+          env: { ORT_DISABLE_TELEMETRY: '1' },
         },
       },
       {

@@ -45,6 +45,10 @@ export async function openNodeDevice(options: NodeDeviceOptions): Promise<NodeDe
   const links = await openNodePeerLinks({ log: options.log })
   const timers = createSystemTimers()
   let closed = false
+  /** Which links are open is told by the worker itself. */
+  const logFailure = (line: string): void => {
+    if (line.includes(' failed: ')) options.log(line)
+  }
 
   return {
     join({ url, secret, name, pledgeBytes, ort, onHost }) {
@@ -59,7 +63,7 @@ export async function openNodeDevice(options: NodeDeviceOptions): Promise<NodeDe
         {
           signaling,
           connector: createConnector(
-            { signaling, makePeerLink: links.makePeerLink, timers },
+            { signaling, makePeerLink: links.makePeerLink, timers, log: logFailure },
             { creditBytes: NODE_CREDIT_BYTES },
           ),
           runner: createNodeThreadRunner(ort, {

@@ -12,11 +12,11 @@ export async function checkHost(
   fetch: typeof globalThis.fetch = globalThis.fetch,
 ): Promise<CrowdError | null> {
   try {
-    const response = await fetch(new URL('/healthz', origin), {
+    const response = await fetch(new URL('/api/swarm', origin), {
       signal: AbortSignal.timeout(CHECK_MS),
     })
     const answer: unknown = await response.json().catch(() => null)
-    if (typeof answer === 'object' && answer !== null && 'protocol' in answer) return null
+    if (typeof answer === 'object' && answer !== null && 'peers' in answer) return null
     return unreachable(`${origin} answers, but it is no CrowdInfer host`)
   } catch (thrown) {
     const code = codeOf(thrown)

@@ -5,6 +5,7 @@ import { toCrowdError } from '../core/errors.ts'
 import { createWrtc } from './node-webrtc.node.ts'
 import type { MakePeerLink } from './peer-link.ts'
 import { createSimplePeerLinks, type SimplePeerInstance } from './simple-peer-link.ts'
+import { withholdCandidates } from './withhold-candidates.ts'
 
 /**
  * Bulk bytes in flight of a Node process, each way. With more, node-datachannel starves the other lane of the same
@@ -34,11 +35,13 @@ export async function openNodePeerLinks(deps: NodePeerLinksDeps): Promise<NodePe
     const wrtc = createWrtc(await load(), onlyLoopback(addresses()) ? '127.0.0.1' : null)
     const { cleanup } = await import('node-datachannel')
     return {
-      makePeerLink: createSimplePeerLinks({
-        createPeer: (options) =>
-          // Its types leave out the parts that its documentation does (`_pc`, `destroyed`); they exist.
-          new SimplePeer({ ...options, trickle: true, wrtc }) as unknown as SimplePeerInstance,
-      }),
+      makePeerLink: withholdCandidates(
+        createSimplePeerLinks({
+          createPeer: (options) =>
+            // Its types leave out the parts that its documentation does (`_pc`, `destroyed`); they exist.
+            new SimplePeer({ ...options, trickle: true, wrtc }) as unknown as SimplePeerInstance,
+        }),
+      ),
       close: cleanup,
     }
   } catch (thrown) {

@@ -6,6 +6,7 @@ import type { BackendCandidate, OrtBackend } from './ort-backend.ts'
 import { createOrtQueue } from './ort-queue.ts'
 import { createOrtStageRunner } from './ort-stage-runner.ts'
 import { selfTest } from './self-test.ts'
+import { silenceOrt } from './silent-ort.node.ts'
 import type { StageEngine } from './stage-engine.ts'
 import type { StageRunner } from './stage-runner.ts'
 
@@ -89,6 +90,7 @@ async function open(provider: NodeProvider, threads: number | undefined): Promis
 
 /** @throws CrowdError provider-unavailable where this machine has no binary */
 async function load(): Promise<typeof common> {
+  silenceOrt()
   try {
     return await import('onnxruntime-node')
   } catch (thrown) {

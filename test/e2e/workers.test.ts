@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
@@ -39,7 +39,13 @@ async function startHost(stages: number): Promise<void> {
 
 function startWorker(name: string, flags: readonly string[] = [], data = name): WorkerProcess {
   const dataDir = join(folder, data)
-  const worker = startWorkerProcess({ joinUrl: host.joinUrl, name, dataDir, flags })
+  const worker = startWorkerProcess({
+    joinUrl: host.joinUrl,
+    name,
+    dataDir,
+    flags,
+    environment: { TMPDIR: folder },
+  })
   workers.push(worker)
   return worker
 }
@@ -218,6 +224,15 @@ describe('one machine', () => {
     expect(await second.event('serving')).toMatchObject({ fetchedBytes: 0 })
     expect(host.pieceRequests()).toEqual(fetched)
     expect(await answer()).toEqual(await unsplit())
+  })
+
+  test('a worker tells nobody but the host: the runtime’s own reports are off', async () => {
+    await startHost(1)
+    const worker = startWorker('w')
+    await worker.event('serving')
+    // Where its reporting is on, the runtime opens a log of it as soon as it loads.
+    const opened = (await readdir(folder)).filter((name) => name.startsWith('mat-debug'))
+    expect(opened).toEqual([])
   })
 
   test('the same worker comes back as itself', async () => {

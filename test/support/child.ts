@@ -18,10 +18,10 @@ export function startChild(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
 ): Child {
-  const child = spawn(process.execPath, [...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ...environment },
-  })
+  const env = { ...process.env, ...environment }
+  // Set by our own code in this process, and to be set by it again in that one.
+  if (!('ORT_DISABLE_TELEMETRY' in environment)) delete env['ORT_DISABLE_TELEMETRY']
+  const child = spawn(process.execPath, [...args], { stdio: ['ignore', 'pipe', 'pipe'], env })
   let out = ''
   let all = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => {

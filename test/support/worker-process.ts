@@ -12,6 +12,7 @@ export type WorkerProcessOptions = {
   readonly name: string
   readonly dataDir: string
   readonly flags?: readonly string[]
+  readonly environment?: Readonly<Record<string, string>>
 }
 
 /** A real crowd-worker of the built package, on one CPU thread. */
@@ -31,10 +32,10 @@ export type WorkerProcess = Child & {
 const EVENT_MS = 40_000
 
 export function startWorkerProcess(options: WorkerProcessOptions): WorkerProcess {
-  const { joinUrl, name, dataDir, flags = [] } = options
+  const { joinUrl, name, dataDir, flags = [], environment = {} } = options
   const own = ['--name', name, '--data', dataDir, '--memory', '256MB', '--json']
   const cpu = flags.includes('--provider') ? [] : ['--provider', 'cpu', '--threads', '1']
-  const child = startChild([SCRIPT, joinUrl, ...own, ...cpu, ...flags])
+  const child = startChild([SCRIPT, joinUrl, ...own, ...cpu, ...flags], environment)
 
   // Our own program wrote the lines.
   const events = (): WorkerEvent[] => child.lines().map((line) => JSON.parse(line) as WorkerEvent)

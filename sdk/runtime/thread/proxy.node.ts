@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import type { CrowdError } from '../../core/errors.ts'
 import type { NodeOrtOptions } from '../ort.node.ts'
+import { silenceOrt } from '../silent-ort.node.ts'
 import type { StageRunner } from '../stage-runner.ts'
 import type { ThreadReply } from './messages.ts'
 import { createThreadStageRunner, type Thread } from './proxy.ts'
@@ -31,6 +32,7 @@ export function createNodeThreadRunner(
 }
 
 function spawnThread(script: URL): Thread<NodeOrtOptions> {
+  silenceOrt()
   const thread = new Worker(script, { name: 'crowdinfer-stage' })
   return {
     post(message, transfer) {

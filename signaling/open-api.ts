@@ -45,7 +45,7 @@ export function openApi(deps: OpenApiDeps): OpenedApi {
     ...seat,
     manifest: model.manifest,
     tokenizer: openOnce(() => deps.openTokenizer(model)),
-    admit: (request) => access.admit(callerOf(request)),
+    admit: (request, wanted) => access.admit(callerOf(request), wanted),
     enter: (caller, answers) => access.enter(caller, answers),
     randomSeed: () => randomInt(2 ** 32),
     nowS,
@@ -72,15 +72,9 @@ function openOnce<T>(open: () => Promise<T>): () => Promise<T> {
   }
 }
 
-/** Headers by which a proxy says that it stands between. */
-const PROXY_HEADERS = ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'via']
-
 function callerOf(request: Request): Caller {
   return {
     authorization: request.get('authorization'),
     address: request.socket.remoteAddress ?? '',
-    host: request.get('host'),
-    origin: request.get('origin'),
-    forwarded: PROXY_HEADERS.some((name) => request.get(name) !== undefined),
   }
 }

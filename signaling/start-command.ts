@@ -1,9 +1,11 @@
 import { join } from 'node:path'
 import { toString as qrText } from 'qrcode'
+import { toCrowdError } from '../sdk/core/errors.ts'
 import { packageRoot } from '../sdk/import/package-root.node.ts'
 import { builtinModels } from '../sdk/import/resolve-model.node.ts'
 import { builtinDirectory, storeModel } from '../sdk/import/stored-model.node.ts'
 import { openTokenizer } from '../sdk/index.node.ts'
+import { createApiKeys } from './api-keys.ts'
 import type { Config } from './config.ts'
 import { createGuard } from './guard.ts'
 import { createLiveStatus } from './live-status.ts'
@@ -44,6 +46,7 @@ export async function startCommand(config: Config): Promise<void> {
   for (const line of bannerLines({
     started,
     modelId: started.model.manifest.id,
+    hasKeys: await hasKeys(config),
     qrCode: await qrCodeOf(started),
   }))
     console.log(line)
@@ -55,6 +58,16 @@ export async function startCommand(config: Config): Promise<void> {
 /** On a line of its own: the status line may stand there. */
 function logFault(line: string): void {
   console.error(`\n  ${line}`)
+}
+
+/** Keys that can't be read count: then the API takes nothing else either. */
+async function hasKeys({ dataDir }: Config): Promise<boolean> {
+  try {
+    return (await createApiKeys(dataDir).list()).length > 0
+  } catch (thrown) {
+    logFault(toCrowdError(thrown).message)
+    return true
+  }
 }
 
 async function qrCodeOf(started: StartedHost): Promise<string> {

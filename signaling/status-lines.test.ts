@@ -14,8 +14,10 @@ const urls = (over = {}) =>
     addresses: ['192.168.1.5', '10.0.0.2'],
     ...over,
   })
-const banner = (over = {}, secret: string | null = 's3') =>
-  bannerLines({ started: { urls: urls(over), secret }, modelId: 'm', qrCode: '' }).join('\n')
+const banner = (over = {}, secret: string | null = 's3', hasKeys = false) =>
+  bannerLines({ started: { urls: urls(over), secret }, modelId: 'm', hasKeys, qrCode: '' }).join(
+    '\n',
+  )
 
 test('the banner has every link and says how phones get their GPU', () => {
   const text = banner()
@@ -32,6 +34,17 @@ test('the banner has every link and says how phones get their GPU', () => {
   expect(banner({ secure: true })).not.toContain('--https')
   expect(banner({ secret: null }, null)).toContain('This pool is open')
   expect(banner({ host: '127.0.0.1' })).toContain('listens on this machine only')
+})
+
+test('the banner says what the API takes as its key', () => {
+  const line = (text: string) => text.split('\n').find((one) => one.includes('/v1'))
+  const start = '  OpenAI clients      http://localhost:7080/v1'
+  expect(line(banner())).toBe(`${start}, key s3`)
+  expect(line(banner({ secret: null }, null))).toBe(start)
+  for (const secret of ['s3', null])
+    expect(line(banner({ secret }, secret, true))).toBe(
+      `${start}, key: one of yours (crowdinfer key list)`,
+    )
 })
 
 test('the status says who is here, what is missing and what was done', () => {

@@ -7,6 +7,8 @@ import type { StartedHost } from './server.ts'
 type BannerInput = {
   readonly started: Pick<StartedHost, 'urls' | 'secret'>
   readonly modelId: string
+  /** Whether the API has keys of its own, so that the pool's secret opens it no more. */
+  readonly hasKeys: boolean
   /** QR code of the first LAN join URL, or '' without one. */
   readonly qrCode: string
 }
@@ -26,7 +28,7 @@ export function bannerLines(input: BannerInput): string[] {
       : [`  Lend other devices  ${firstLan}`]),
     ...otherLan.map((url) => `                      ${url}`),
     `  Dashboard           ${urls.dashboard}`,
-    `  OpenAI clients      ${urls.api}`,
+    `  OpenAI clients      ${urls.api}${apiKeyHint(secret, input.hasKeys)}`,
     '',
     secret === null
       ? '  This pool is open: whoever reaches this host may join and ask.'
@@ -36,6 +38,12 @@ export function bannerLines(input: BannerInput): string[] {
     ...(input.qrCode === '' ? [] : ['', ...input.qrCode.trimEnd().split('\n')]),
     '',
   ]
+}
+
+/** What the API takes as its key. */
+function apiKeyHint(secret: string | null, hasKeys: boolean): string {
+  if (hasKeys) return ', key: one of yours (crowdinfer key list)'
+  return secret === null ? '' : `, key ${secret}`
 }
 
 const INSECURE: readonly string[] = [

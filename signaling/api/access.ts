@@ -7,12 +7,10 @@ export type Caller = {
   readonly authorization: string | undefined
   /** Of the socket. */
   readonly address: string
-  /** The headers of these names. */
-  readonly host: string | undefined
-  readonly origin: string | undefined
-  /** Whether a proxy says that it passed the request on. */
-  readonly forwarded: boolean
 }
+
+/** What a request wants: to see what the host serves, or anything else. */
+export type Wanted = 'models' | 'answers'
 
 export type AccessDeps = {
   /** The id of the key that was given, null for none of ours, and whether there are keys at all. */
@@ -24,13 +22,14 @@ export type AccessDeps = {
 }
 
 /**
- * Who may use `/v1`. Where there are keys: whoever has one. Where there are none: in an open pool everybody;
- * in a private one whoever gives the pool's secret as the key, and programs on the host's own machine, so that
- * a first try needs nothing. A proxy or a page of another site that reaches this machine is no such program.
+ * Who may use `/v1`. Where there are keys: whoever has one. Where there are none: in an open pool everybody,
+ * in a private one whoever gives the pool's secret as the key; the models, which the pages show too, are then no
+ * secret either. Where a request comes from opens nothing: a proxy
+ * or a tunnel that ends on this machine makes any caller look like a program here.
  */
 export type Access = {
   /** @returns who it is, for `enter`. @throws CrowdError wrong-secret, too-many-requests, storage-failed */
-  admit(caller: Caller): Promise<string>
+  admit(caller: Caller, wanted: Wanted): Promise<string>
   /** Room for some answers at once, until the returned function is called. @throws CrowdError too-many-requests */
   enter(caller: string, answers: number): () => void
 }
@@ -38,16 +37,16 @@ export type Access = {
 export function createAccess(deps: AccessDeps): Access {
   const rates = createCallerRates(deps.now)
 
-  async function identify(caller: Caller): Promise<string | null> {
+  async function identify(caller: Caller, wanted: Wanted): Promise<string | null> {
     const given = /^Bearer +(.+?) *$/i.exec(caller.authorization ?? '')?.[1] ?? ''
     const { any, id } = await deps.check(given)
     if (any) return id === null ? null : `key ${id}`
-    return deps.knowsSecret(given) || isLocal(caller) ? `address ${caller.address}` : null
+    return wanted === 'models' || deps.knowsSecret(given) ? `address ${caller.address}` : null
   }
 
   return {
-    async admit(caller) {
-      const id = await identify(caller)
+    async admit(caller, wanted) {
+      const id = await identify(caller, wanted)
       const waitMs = rates.take(id ?? `stranger ${caller.address}`)
       if (waitMs > 0)
         throw new HttpError('too-many-requests', 'too many requests in a short time', {
@@ -73,20 +72,4 @@ export function createAccess(deps: AccessDeps): Access {
       )
     },
   }
-}
-
-/** A program on this machine, asking for this machine by a name that no other site can have. */
-function isLocal({ address, host, origin, forwarded }: Caller): boolean {
-  if (forwarded || !isLoopback(address)) return false
-  if (!isLoopback(hostnameOf(`http://${host ?? ''}`))) return false
-  return origin === undefined || isLoopback(hostnameOf(origin))
-}
-
-function hostnameOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).hostname : ''
-}
-
-function isLoopback(name: string): boolean {
-  const bare = name.replace(/^\[|\]$/g, '').replace(/^::ffff:/, '')
-  return bare === 'localhost' || bare === '::1' || /^127\.\d+\.\d+\.\d+$/.test(bare)
 }

@@ -1,5 +1,6 @@
 import express, { Router, type NextFunction, type Request, type Response } from 'express'
 import { CrowdError } from '../../sdk/core/errors.ts'
+import type { Wanted } from './access.ts'
 import { answerRequest, type AnswerDeps } from './answer-request.ts'
 import { apiFailure, HttpError } from './api-error.ts'
 import { BODY_MAX_BYTES } from './api-limits.ts'
@@ -9,7 +10,7 @@ import { answersAtOnce } from './run-choices.ts'
 
 export type ApiDeps = AnswerDeps & {
   /** Lets a request in and says whose it is, or throws why not: wrong-secret, too-many-requests. */
-  admit(request: Request): Promise<string>
+  admit(request: Request, wanted: Wanted): Promise<string>
   /** Room for some answers of a caller, until the returned function is called. @throws CrowdError too-many-requests */
   enter(caller: string, answers: number): () => void
   /** When the host started, seconds since 1970. */
@@ -28,12 +29,11 @@ const EXPOSED = 'X-Request-Id, X-Crowdinfer-Route, Server-Timing, Retry-After'
 export function createApiRouter(deps: ApiDeps): Router {
   const router = Router()
   router.use(allowOrigins)
-  const callers = new WeakMap<Request, string>()
-  router.use(async (request, _response, next) => {
-    callers.set(request, await deps.admit(request))
+  const { id } = deps.manifest
+  router.get(['/models', '/models/:id'], async (request, _response, next) => {
+    await deps.admit(request, 'models')
     next()
   })
-  const { id } = deps.manifest
   router.get('/models', (_request, response) => {
     response.json({ object: 'list', data: [modelBody(deps)] })
   })
@@ -41,6 +41,11 @@ export function createApiRouter(deps: ApiDeps): Router {
     if (request.params.id !== id)
       throw new CrowdError('model-not-found', `this host serves ${id} and no other model`)
     response.json(modelBody(deps))
+  })
+  const callers = new WeakMap<Request, string>()
+  router.use(async (request, _response, next) => {
+    callers.set(request, await deps.admit(request, 'answers'))
+    next()
   })
   const readBody = express.json({ limit: BODY_MAX_BYTES, type: () => true, strict: false })
   for (const [path, endpoint] of Object.entries(ENDPOINTS))

@@ -1,9 +1,11 @@
+import { request } from 'node:http'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { ModelId, PeerId, RequestId } from '../../sdk/core/ids.ts'
 import { GREEDY } from '../../sdk/core/sampling/params.ts'
 import { createApiKeys } from '../../signaling/api-keys.ts'
 import { END, LIMIT_MS, MODEL, openApiHost, type ApiHost } from '../support/api-host.ts'
 import { eventually } from '../support/eventually.ts'
+import { startTestHost } from '../support/host-on-disk.ts'
 
 let api: ApiHost
 beforeEach(async () => {
@@ -75,7 +77,9 @@ describe('refusals', () => {
     })
     expect((await failure(await api.complete({ prompt: [100] }))).status).toBe(400)
     expect((await failure(await api.complete({ prompt: '' }))).status).toBe(400)
-    expect((await failure(await fetch(`${api.host.origin}/v1/models/other`))).status).toBe(404)
+    expect(
+      (await failure(await api.post('/models/other', undefined, { method: 'GET' }))).status,
+    ).toBe(404)
   })
 
   test('no JSON, too much of it, no such path, another method', async () => {
@@ -94,7 +98,7 @@ describe('refusals', () => {
       status: 404,
       code: 'unknown_url',
     })
-    const get = await fetch(`${api.host.origin}/v1/chat/completions`)
+    const get = await api.post('/chat/completions', undefined, { method: 'GET' })
     expect(get.headers.get('allow')).toBe('POST, OPTIONS')
     expect(await failure(get)).toMatchObject({ status: 405, code: 'method_not_allowed' })
     expect((await failure(await api.post('/models', {}))).status).toBe(405)
@@ -173,30 +177,65 @@ describe('origins', () => {
   )
 })
 
+/** The status of a question; not by fetch, which chooses some headers itself. */
+function ask(origin: string, headers: Record<string, string>): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const asked = request(`${origin}/v1/completions`, { method: 'POST', headers }, (response) => {
+      response.resume()
+      resolve(response.statusCode)
+    })
+    asked.on('error', reject).end(JSON.stringify({ model: MODEL, prompt: 'Hi' }))
+  })
+}
+
 describe('keys', () => {
-  test('none but the owner of this machine without one; one changes that for all', async () => {
+  const statusOf = (headers: Record<string, string>) => ask(api.host.origin, headers)
+
+  test('a private pool takes its secret, and no header stands in for it', async () => {
     api.answers('x')
-    const from = (headers: Record<string, string>) =>
-      fetch(`${api.host.origin}/v1/models`, { headers }).then(({ status }) => status)
-    expect(await from({})).toBe(200)
-    expect(await from({ 'x-forwarded-for': '203.0.113.7' })).toBe(401)
-    expect(await from({ origin: 'https://example.org' })).toBe(401)
-    const secret = `Bearer ${api.host.started.secret ?? ''}`
-    expect(await from({ origin: 'https://example.org', authorization: secret })).toBe(200)
+    const none: Record<string, string>[] = [
+      {},
+      { host: `localhost:${api.host.started.port}` },
+      { host: 'localhost', origin: 'http://localhost:3000' },
+      { 'x-forwarded-for': '127.0.0.1' },
+      { authorization: 'Bearer none' },
+    ]
+    for (const headers of none) expect(await statusOf(headers)).toBe(401)
+    const authorization = `Bearer ${api.host.started.secret ?? ''}`
+    expect(await statusOf({ authorization })).toBe(200)
+    expect(await statusOf({ authorization, origin: 'https://example.org' })).toBe(200)
+  })
+
+  test('the models are shown without a key until there is one; nothing else is', async () => {
+    const get = (path: string) => fetch(`${api.host.origin}/v1${path}`)
+    expect((await get('/models')).status).toBe(200)
+    expect((await get(`/models/${MODEL}`)).status).toBe(200)
+    expect((await failure(await get('/models/other'))).status).toBe(404)
+    for (const path of ['/chat/completions', '/models/x/y', '/embeddings'])
+      expect((await failure(await get(path))).status).toBe(401)
+    const post = await fetch(`${api.host.origin}/v1/models`, { method: 'POST' })
+    expect((await failure(post)).status).toBe(401)
+    await createApiKeys(api.host.dataDir).add('laptop')
+    for (const path of ['/models', '/models/other'])
+      await eventually(path, LIMIT_MS, async () => (await get(path)).status === 401)
+  })
+
+  test('an open pool takes everybody', async () => {
+    const open = await startTestHost({ public: true })
+    // Nobody holds layers: who gets as far as that was let in.
+    expect(await ask(open.origin, {})).toBe(503)
+    await open.close()
   })
 
   test('a running host takes a new key and drops a revoked one', async () => {
+    api.answers('x')
     const keys = createApiKeys(api.host.dataDir)
-    const status = (key: string) =>
-      fetch(`${api.host.origin}/v1/models`, { headers: { authorization: `Bearer ${key}` } }).then(
-        (response) => response.status,
-      )
+    const status = (key: string) => statusOf({ authorization: `Bearer ${key}` })
     const secret = api.host.started.secret ?? ''
     expect(await status(secret)).toBe(200)
     const { id, key } = await keys.add('laptop')
-    await eventually('a key to be asked for', LIMIT_MS, async () => (await status('none')) === 401)
+    await eventually('a key to be asked for', LIMIT_MS, async () => (await status(secret)) === 401)
     expect(await status(key)).toBe(200)
-    expect(await status(secret)).toBe(401)
     expect(await failure(await api.chat())).toMatchObject({
       status: 401,
       type: 'authentication_error',
@@ -204,6 +243,7 @@ describe('keys', () => {
       param: null,
     })
     await keys.revoke(id)
-    await eventually('an open door', LIMIT_MS, async () => (await status('none')) === 200)
+    await eventually('the secret again', LIMIT_MS, async () => (await status(secret)) === 200)
+    expect(await status(key)).toBe(401)
   })
 })

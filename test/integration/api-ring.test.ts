@@ -12,7 +12,8 @@ describe('the official client against a real ring', () => {
   let openai: OpenAI
   beforeAll(async () => {
     ring = await startNodeRing(2)
-    openai = new OpenAI({ baseURL: `${ring.origin}/v1`, apiKey: 'none', maxRetries: 0 })
+    const apiKey = ring.started.secret ?? ''
+    openai = new OpenAI({ baseURL: `${ring.origin}/v1`, apiKey, maxRetries: 0 })
   })
   afterAll(async () => {
     await ring.close()

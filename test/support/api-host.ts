@@ -13,6 +13,7 @@ export const ids = (text: string): number[] => createLetterTokenizer().encode(te
 export type ApiHost = {
   readonly host: TestHost
   readonly ring: ScriptedRing
+  /** With the pool's secret as the key. */
   post(path: string, body: unknown, init?: RequestInit): Promise<Response>
   chat(over?: Record<string, unknown>, init?: RequestInit): Promise<Response>
   complete(over?: Record<string, unknown>): Promise<Response>
@@ -33,6 +34,7 @@ export async function openApiHost(): Promise<ApiHost> {
     fetch(`${host.origin}/v1${path}`, {
       method: 'POST',
       body: typeof body === 'string' ? body : JSON.stringify(body),
+      headers: { authorization: `Bearer ${host.started.secret ?? ''}` },
       ...init,
     })
   return {

@@ -16,3 +16,5 @@ export const STOPS_MAX = 16
 export const COMPLETION_TOKENS_DEFAULT = 16
 /** A stream that says nothing for this long gets a comment: proxies cut silent ones after half a minute and more. */
 export const STREAM_COMMENT_MS = 5_000
+/** What a stream's client may leave unread, as text of events: more than the whole answer of most models. */
+export const UNREAD_MAX_BYTES = 1024 * 1024

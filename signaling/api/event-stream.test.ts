@@ -1,8 +1,9 @@
-import { EventEmitter } from 'node:events'
-import type { Response } from 'express'
+import { EventEmitter, once } from 'node:events'
+import { connect, type AddressInfo } from 'node:net'
+import express, { type Response } from 'express'
 import { expect, test } from 'vitest'
 import { createManualTimers } from '../../test/support/manual-timers.ts'
-import { STREAM_COMMENT_MS } from './api-limits.ts'
+import { STREAM_COMMENT_MS, UNREAD_MAX_BYTES } from './api-limits.ts'
 import { openEventStream } from './event-stream.ts'
 
 /** As much of a response as a stream needs, and what was done to it. */
@@ -13,6 +14,7 @@ function setUp() {
   const events = new EventEmitter()
   const response = Object.assign(events, {
     destroyed: false,
+    writableLength: 0,
     status: (code: number) => {
       done.push(String(code))
       return response
@@ -75,4 +77,37 @@ test('a comment can’t break out of its line', () => {
   const { stream, written } = setUp()
   stream.comment('a\n\ndata: {"choices":[]}\r\n')
   expect(written.at(-1)).toBe(': a data: {"choices":[]} \n\n')
+})
+
+test('a client that does not read is cut off before much waits for it', async () => {
+  const piece = 'x'.repeat(64 * 1024)
+  // Far more than the system's own buffers take.
+  const pieces = 1_000
+  const seen = { most: 0, written: 0 }
+  const app = express()
+  const ended = new Promise<void>((resolve) => {
+    app.get('/', async (_request, response) => {
+      const stream = openEventStream(response, () => () => undefined)
+      const closed = once(response, 'close')
+      for (; seen.written < pieces && !response.destroyed; seen.written += 1) {
+        stream.data(piece)
+        seen.most = Math.max(seen.most, response.writableLength)
+        await new Promise<void>((next) => void setImmediate(next))
+      }
+      response.destroy()
+      await closed
+      resolve()
+    })
+  })
+  const server = app.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  // A TCP server has an address of this kind.
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  socket.on('error', () => undefined).pause()
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  await ended
+  expect(seen.written).toBeLessThan(pieces)
+  expect(seen.most).toBeLessThan(UNREAD_MAX_BYTES + 2 * piece.length)
+  socket.destroy()
+  server.close()
 })

@@ -1,5 +1,5 @@
 import type { Response } from 'express'
-import { STREAM_COMMENT_MS } from './api-limits.ts'
+import { STREAM_COMMENT_MS, UNREAD_MAX_BYTES } from './api-limits.ts'
 
 /** A stream of server-sent events. Nothing of it is held back anywhere on the way. */
 export type EventStream = {
@@ -12,7 +12,8 @@ export type EventStream = {
 
 /**
  * Sends the headers at once. Whenever nothing was sent for a while, a comment follows: the question waits for
- * its turn, or the ring reads a long prompt, and neither the client nor a proxy should give up.
+ * its turn, or the ring reads a long prompt, and neither the client nor a proxy should give up. A client that
+ * leaves too much unread is cut off, which cancels what is computed for it.
  */
 export function openEventStream(
   response: Response,
@@ -25,6 +26,11 @@ export function openEventStream(
     if (ended || response.destroyed) return
     response.write(text)
     cancel()
+    // A client that does not read: what waits for it lies in this process's memory.
+    if (response.writableLength > UNREAD_MAX_BYTES) {
+      response.destroy()
+      return
+    }
     cancel = later(STREAM_COMMENT_MS, () => write(': waiting\n\n'))
   }
 

@@ -7,6 +7,10 @@ import { runCli, type CliActions } from './cli.ts'
 import { createKeyCheck } from './key-check.ts'
 import { addKeyCommands } from './key-cli.ts'
 
+const never = (thrown: unknown): never => {
+  throw thrown
+}
+
 let data: string
 beforeEach(async () => {
   data = await mkdtemp(join(tmpdir(), 'crowdinfer-keys-'))
@@ -68,7 +72,7 @@ describe('keys', () => {
     const keys = createApiKeys(data)
     let now = 0
     let reads = 0
-    const check = createKeyCheck({ list: () => ((reads += 1), keys.list()) }, () => now)
+    const check = createKeyCheck({ list: () => ((reads += 1), keys.list()) }, () => now, never)
     expect(await check('x')).toEqual({ any: false, id: null })
     const { key, id } = await keys.add('x')
     await Promise.all([check(key), check(key)])
@@ -82,12 +86,22 @@ describe('keys', () => {
     expect(reads).toBe(3)
   })
 
-  test('a failure to read is not remembered', async () => {
+  test('a failure to read is told once a second at most, opens nothing, and passes', async () => {
+    let now = 0
     let fails = true
-    const list = () => (fails ? Promise.reject(new Error('disk')) : Promise.resolve([]))
-    const check = createKeyCheck({ list }, () => 0)
+    const told: unknown[] = []
+    const disk = new Error('disk')
+    const list = () => (fails ? Promise.reject(disk) : Promise.resolve([]))
+    const check = createKeyCheck(
+      { list },
+      () => now,
+      (thrown) => told.push(thrown),
+    )
     await expect(check('x')).rejects.toThrow('disk')
+    await expect(check('x')).rejects.toThrow('disk')
+    expect(told).toEqual([disk])
     fails = false
+    now += 1_000
     expect(await check('x')).toEqual({ any: false, id: null })
   })
 })
@@ -106,12 +120,22 @@ describe('crowdinfer key', () => {
 
   test('add, list, revoke', async () => {
     expect(await run('list')).toEqual(['No keys.'])
-    const [key = ''] = await run('add', 'my\u001b[31m laptop')
+    const [key = '', told] = await run('add', 'my\u001b[31m laptop')
+    expect(told).toContain(`the host whose data folder is ${data}, and for no other`)
     expect(key).toMatch(/^sk-crowdinfer-/)
     const [line = ''] = await run('list')
     expect(line).toMatch(/^[0-9a-f]{8} {2}\S+Z {2}my\?\[31m laptop$/)
     expect(line).not.toContain(key.slice(14))
-    expect(await run('revoke', line.slice(0, 8))).toEqual([`Revoked ${line}`])
+    await run('add', 'second')
+    const revoked = await run('revoke', line.slice(0, 8))
+    expect(revoked).toEqual([`Revoked ${line}`, expect.stringContaining(data)])
+    const last = await run('revoke', 'second')
+    expect(last.slice(1)).toEqual([
+      expect.stringContaining(data),
+      expect.stringMatching(
+        /last key: now whoever has the pool’s secret .* in an open pool everybody/,
+      ),
+    ])
     expect(await run('list')).toEqual(['No keys.'])
   })
 

@@ -95,7 +95,7 @@ const HOST_FLAGS: readonly (readonly [flags: string, text: string, variable: str
   ],
   [
     '--data <dir>',
-    'where models, the certificate and the pool’s secret are kept (default: ~/.crowdinfer)',
+    'where models, the certificate, the pool’s secret and API keys are kept (default: ~/.crowdinfer)',
     'DATA',
   ],
   ['--open', 'open the chat page in the browser', 'OPEN'],

@@ -6,8 +6,15 @@ const FRESH_MS = 1_000
 /** Whether there are keys, and the id of the one that was given. */
 type KeyCheck = (given: string) => Promise<{ readonly any: boolean; readonly id: string | null }>
 
-/** Reads the keys at most once a second, however many requests come. */
-export function createKeyCheck(keys: Pick<ApiKeys, 'list'>, now: () => number): KeyCheck {
+/**
+ * Reads the keys at most once a second, however many requests come, and also where they can't be read.
+ * @param failed told of each reading that failed
+ */
+export function createKeyCheck(
+  keys: Pick<ApiKeys, 'list'>,
+  now: () => number,
+  failed: (thrown: unknown) => void,
+): KeyCheck {
   let reading: Promise<readonly ApiKey[]> | null = null
   let readAt = -Infinity
 
@@ -15,10 +22,7 @@ export function createKeyCheck(keys: Pick<ApiKeys, 'list'>, now: () => number): 
     if (reading === null || now() - readAt >= FRESH_MS) {
       readAt = now()
       reading = keys.list()
-      // What can't be read now may be readable at the next request.
-      reading.catch(() => {
-        reading = null
-      })
+      reading.catch(failed)
     }
     const found = await reading
     return { any: found.length > 0, id: findKey(found, given)?.id ?? null }

@@ -7,7 +7,8 @@ type KeyFlags = { readonly data?: string }
 
 /** Adds `crowdinfer key add|list|revoke`. `write` gets whole lines. */
 export function addKeyCommands(program: Command, write: (line: string) => void = print): void {
-  const keys = (flags: KeyFlags) => createApiKeys(dataDirectory(flags.data))
+  const folderOf = (flags: KeyFlags) => dataDirectory(flags.data)
+  const keys = (flags: KeyFlags) => createApiKeys(folderOf(flags))
   const key = quiet(program.command('key').description('keys of the API under /v1')).helpCommand(
     false,
   )
@@ -20,7 +21,7 @@ export function addKeyCommands(program: Command, write: (line: string) => void =
     .action(async (name: string | undefined, flags: KeyFlags) => {
       const added = await keys(flags).add(name ?? '')
       write(added.key)
-      write(`This is shown once. Key ${added.id} is valid at once, also for a running host.`)
+      write(`This is shown once. ${takesEffect(`Key ${added.id}`, folderOf(flags))}`)
     })
   withData(key.command('list'))
     .description('list the keys')
@@ -32,12 +33,26 @@ export function addKeyCommands(program: Command, write: (line: string) => void =
   withData(key.command('revoke <id-or-name>'))
     .description('make a key invalid within a second')
     .action(async (idOrName: string, flags: KeyFlags) => {
-      write(`Revoked ${lineOf(await keys(flags).revoke(idOrName))}`)
+      const revoked = await keys(flags).revoke(idOrName)
+      write(`Revoked ${lineOf(revoked)}`)
+      write(takesEffect('This', folderOf(flags)))
+      if ((await keys(flags).list()).length === 0) write(LAST_REVOKED)
     })
 }
 
+const LAST_REVOKED =
+  'This was the last key: now whoever has the pool’s secret may use /v1; in an open pool everybody.'
+
+/** A host with another data folder would not see it, which is hard to find out later. */
+function takesEffect(what: string, folder: string): string {
+  return `${what} takes effect within a second for the host whose data folder is ${folder}, and for no other.`
+}
+
 function withData(command: Command): Command {
-  return quiet(command).option('--data <dir>', 'where keys are kept (default: ~/.crowdinfer)')
+  return quiet(command).option(
+    '--data <dir>',
+    'the --data of the host that the keys are for (default: ~/.crowdinfer)',
+  )
 }
 
 function quiet(command: Command): Command {

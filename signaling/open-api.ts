@@ -1,5 +1,6 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import type { Request, Router } from 'express'
+import { toCrowdError } from '../sdk/core/errors.ts'
 import type { Tokenizer } from '../sdk/index.node.ts'
 import type { Admission } from './admission.ts'
 import { createApiKeys } from './api-keys.ts'
@@ -20,6 +21,8 @@ export type OpenApiDeps = {
   openTokenizer(model: HostedModel): Promise<Tokenizer>
   /** Monotonic, ms. */
   now(): number
+  /** One line for whoever runs the host. */
+  log(line: string): void
 }
 
 export type OpenedApi = { readonly router: Router; readonly health: Health }
@@ -37,7 +40,7 @@ export function openApi(deps: OpenApiDeps): OpenedApi {
     },
   }
   const access = createAccess({
-    check: createKeyCheck(createApiKeys(deps.dataDir), now),
+    check: createKeyCheck(createApiKeys(deps.dataDir), now, tellOnce(deps.log)),
     knowsSecret: (given) => deps.admission.knows(given),
     now,
   })
@@ -56,6 +59,16 @@ export function openApi(deps: OpenApiDeps): OpenedApi {
 
 function nowS(): number {
   return Math.floor(Date.now() / 1_000)
+}
+
+/** Anybody's request can make the same failure again and again: one line is enough. */
+function tellOnce(log: (line: string) => void): (thrown: unknown) => void {
+  let told = ''
+  return (thrown) => {
+    const { message } = toCrowdError(thrown)
+    if (message !== told) log(`the API's keys: ${message}`)
+    told = message
+  }
 }
 
 /** Opens on first use and keeps what was opened; a failure is tried again. */

@@ -104,6 +104,7 @@ export function createHost(config: Config, deps: HostDeps): Host {
       dataDir,
       openTokenizer: (opened) => deps.openTokenizer(opened),
       now: () => performance.now(),
+      log: (line) => deps.log(line),
     })
     const app = createHttpApp({
       model,

@@ -65,6 +65,9 @@ const SHAPES: Partial<Record<ErrorCode, Shape>> = {
   timeout: { status: 504, retryAfterS: 5 },
 }
 
+/** The message names a path of the host, which is for whoever runs it: its log has it. */
+const STORAGE_FAILED = 'the host could not read its own files; its log says which'
+
 /** Any thrown value as an answer of the API. */
 export function apiFailure(thrown: unknown): ApiFailure {
   const error = toCrowdError(thrown)
@@ -74,7 +77,7 @@ export function apiFailure(thrown: unknown): ApiFailure {
     retryAfterS: retryAfterS ?? null,
     body: {
       error: {
-        message: error.message,
+        message: error.code === 'storage-failed' ? STORAGE_FAILED : error.message,
         type: typeOf(status),
         param: paramOf(error),
         code: apiCode ?? error.code,

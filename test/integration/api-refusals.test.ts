@@ -1,4 +1,6 @@
+import { mkdir, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { ModelId, PeerId, RequestId } from '../../sdk/core/ids.ts'
 import { GREEDY } from '../../sdk/core/sampling/params.ts'
@@ -218,6 +220,19 @@ describe('keys', () => {
     await createApiKeys(api.host.dataDir).add('laptop')
     for (const path of ['/models', '/models/other'])
       await eventually(path, LIMIT_MS, async () => (await get(path)).status === 401)
+  })
+
+  test('a damaged key file is told to the host, and its place to nobody else', async () => {
+    const { dataDir, logged } = api.host
+    const folder = join(dataDir, 'api-keys')
+    await mkdir(folder)
+    await writeFile(join(folder, '00000000.json'), '{')
+    await eventually('a fault', LIMIT_MS, async () => (await statusOf({})) === 500)
+    const refused = await failure(await api.chat())
+    expect(refused).toMatchObject({ status: 500, code: 'storage-failed', type: 'server_error' })
+    expect(refused.message).not.toContain(dataDir)
+    expect(refused.message).not.toContain('00000000')
+    expect(logged).toEqual([expect.stringContaining(join(folder, '00000000.json'))])
   })
 
   test('an open pool takes everybody', async () => {

@@ -16,6 +16,8 @@ export type TestHost = {
   readonly origin: string
   readonly piece: { readonly hash: PieceHash; readonly bytes: Uint8Array }
   readonly dataDir: string
+  /** What the host told whoever runs it. */
+  readonly logged: readonly string[]
   close(): Promise<void>
 }
 
@@ -25,9 +27,10 @@ const PIECE_BYTES = 5_000
 export async function startTestHost(flags: Flags = {}): Promise<TestHost> {
   const folder = await mkdtemp(join(tmpdir(), 'crowdinfer-host-'))
   const { deps, piece } = await testDeps(folder)
+  const logged: string[] = []
   const dataDir = join(folder, 'data')
   const config = parseConfig({ port: '0', host: '127.0.0.1', data: dataDir, stages: '2', ...flags })
-  const host = createHost(config, deps)
+  const host = createHost(config, { ...deps, log: (line) => logged.push(line) })
   const started = await host.start()
   const scheme = started.urls.secure ? 'https' : 'http'
   return {
@@ -36,6 +39,7 @@ export async function startTestHost(flags: Flags = {}): Promise<TestHost> {
     origin: `${scheme}://127.0.0.1:${started.port}`,
     piece,
     dataDir,
+    logged,
     async close() {
       await host.close()
       await rm(folder, { recursive: true, force: true })

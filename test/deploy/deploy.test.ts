@@ -42,9 +42,20 @@ describe('the Dockerfile', () => {
     expect(unknown(text.match(/CROWDINFER_\w+/g) ?? [])).toEqual([])
   })
 
+  const ignored = read('deploy/Dockerfile.dockerignore').split('\n')
+
   test('takes neither what was built elsewhere nor the history', () => {
-    const ignored = read('deploy/Dockerfile.dockerignore').split('\n')
     expect(ignored).toEqual(expect.arrayContaining(['.git', 'dist', 'node_modules']))
+  })
+
+  test('keeps the pool’s secret out of the image and off the list of processes', () => {
+    // Where the compose file tells people to write it.
+    expect(read('deploy/compose.yaml')).toMatch(/#s=…"' > \.env$/m)
+    expect(ignored).toContain('**/.env')
+    const commands = text.match(/docker run .*/g) ?? []
+    expect(commands).toHaveLength(1)
+    expect(commands.join()).toContain('-e CROWDINFER_JOIN ')
+    expect(commands.join()).not.toContain('#s=')
   })
 })
 

@@ -1,7 +1,7 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { claimIdentity } from './identity.node.ts'
 
 let folder = ''
@@ -50,6 +50,37 @@ test('a process with the same number that began at another time is another one',
   const owner = JSON.parse(await readFile(path, 'utf8')) as { startedAt: number }
   await writeFile(path, JSON.stringify({ ...owner, startedAt: owner.startedAt - 60_000 }))
   expect((await claimIdentity(folder)).peer).toBe(former.peer)
+})
+
+describe('containers on one volume, each with its own process numbers', () => {
+  /** Long enough for a slow machine to touch in time. */
+  const quick = { refreshMs: 20, staleMs: 3_000 }
+
+  test('the second one, of the same number under the same name, does not take the first one’s', async () => {
+    const first = await claimIdentity(folder, { ...quick, space: 'one' })
+    const path = await lockFile()
+    const owner = JSON.parse(await readFile(path, 'utf8')) as { startedAt: number }
+    // The process began in another container, at another time.
+    await writeFile(path, JSON.stringify({ ...owner, startedAt: owner.startedAt - 7 }))
+    const second = await claimIdentity(folder, { ...quick, space: 'two' })
+    expect(second.peer).not.toBe(first.peer)
+    await Promise.all([first.release(), second.release()])
+  })
+
+  test('what a killed one left is free once nobody touches it any more', async () => {
+    const killed = await claimIdentity(folder, { refreshMs: 1e6, space: 'one' })
+    const next = await claimIdentity(folder, { refreshMs: 20, staleMs: 200, space: 'two' })
+    expect(next.peer).toBe(killed.peer)
+    await next.release()
+  })
+
+  test('an old lock is not waited for', async () => {
+    const killed = await claimIdentity(folder, { refreshMs: 1e6, space: 'one' })
+    const longAgo = new Date(Date.now() - 3_600_000)
+    await utimes(await lockFile(), longAgo, longAgo)
+    const patient = { refreshMs: 1e6, staleMs: 3_000_000, space: 'two' }
+    expect((await claimIdentity(folder, patient)).peer).toBe(killed.peer)
+  })
 })
 
 test('a lock that is just being written is somebody’s', async () => {

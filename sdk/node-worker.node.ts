@@ -34,9 +34,12 @@ export type JoinOptions = {
 export type NodeDevice = {
   /** The worker role with this machine's adapters. Nothing happens until its start(). One at a time. */
   join(options: JoinOptions): Worker
-  /** After the worker left. Idempotent. */
-  close(): Promise<void>
+  /** After the worker left. Says whether its compute threads ended in time: one that hangs is not waited for. Idempotent. */
+  close(): Promise<{ readonly threadsEnded: boolean }>
 }
+
+/** A thread that was told to end gets this long; native code can keep it for ever. */
+const THREAD_END_MS = 3_000
 
 /** @throws CrowdError storage-failed */
 export async function openNodeDevice(options: NodeDeviceOptions): Promise<NodeDevice> {
@@ -44,7 +47,7 @@ export async function openNodeDevice(options: NodeDeviceOptions): Promise<NodeDe
   const { release, ...identity } = await claimIdentity(join(options.dataDir, 'workers'))
   const links = await openNodePeerLinks({ log: options.log })
   const timers = createSystemTimers()
-  let closed = false
+  const threads = new Set<Promise<void>>()
   /** Which links are open is told by the worker itself. */
   const logFailure = (line: string): void => {
     if (line.includes(' failed: ')) options.log(line)
@@ -67,8 +70,11 @@ export async function openNodeDevice(options: NodeDeviceOptions): Promise<NodeDe
             { creditBytes: NODE_CREDIT_BYTES },
           ),
           runner: createNodeThreadRunner(ort, {
-            onKilled: ({ message }) =>
-              options.log(`the compute thread is started anew: ${message}`),
+            onKilled: ({ message }) => options.log(`the compute thread was lost: ${message}`),
+            onThread(ended) {
+              threads.add(ended)
+              void ended.then(() => threads.delete(ended))
+            },
           }),
           store,
           fetchPieces: (pieces, { signal, onProgress }) =>
@@ -81,10 +87,11 @@ export async function openNodeDevice(options: NodeDeviceOptions): Promise<NodeDe
       )
     },
     async close() {
-      if (closed) return
-      closed = true
       links.close()
       await release()
+      const limit = new Promise<void>((resolve) => timers.after(THREAD_END_MS, resolve))
+      await Promise.race([Promise.all(threads), limit])
+      return { threadsEnded: threads.size === 0 }
     },
   }
 }

@@ -38,6 +38,8 @@ export type Machine = {
 }
 
 const PROVIDERS = ['auto', 'cuda', 'webgpu', 'cpu'] as const
+const ON: readonly string[] = ['1', 'true', 'yes', 'on']
+const OFF: readonly string[] = ['', '0', 'false', 'no', 'off']
 const THREADS_MAX = 256
 /** Less holds no layer of any model. */
 const MEMORY_MIN_BYTES = 1e6
@@ -79,6 +81,11 @@ export function parseWorkerConfig(
   }
 }
 
+/** Whether failures are told as JSON, also those of the command line itself. Never throws. */
+export function wantsJson(args: readonly string[], environment: Environment): boolean {
+  return args.includes('--json') || ON.includes(switchWord(environment['CROWDINFER_JSON']))
+}
+
 function parseLink(
   argument: string | undefined,
   flag: string | undefined,
@@ -100,10 +107,14 @@ function nonEmpty(text: string | undefined): string | undefined {
 }
 
 function parseSwitch(name: string, text: string | undefined): boolean {
-  const word = (text ?? '').trim().toLowerCase()
-  if (['', '0', 'false', 'no', 'off'].includes(word)) return false
-  if (['1', 'true', 'yes', 'on'].includes(word)) return true
+  const word = switchWord(text)
+  if (ON.includes(word)) return true
+  if (OFF.includes(word)) return false
   throw new CrowdError('bad-option', `${name}: "${word}" is neither 1 nor 0`)
+}
+
+function switchWord(text = ''): string {
+  return text.trim().toLowerCase()
 }
 
 function parseThreads(text: string | undefined): number | undefined {

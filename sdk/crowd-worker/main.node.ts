@@ -3,36 +3,40 @@ import { readFileSync } from 'node:fs'
 import { hostname, totalmem } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
-import { CrowdError, toCrowdError } from '../core/errors.ts'
+import { toCrowdError } from '../core/errors.ts'
 import { dataDirectory } from '../import/data-directory.node.ts'
 import { packageRoot } from '../import/package-root.node.ts'
 import { openNodeDevice } from '../node-worker.node.ts'
 import { checkHost } from './check-host.ts'
 import { readCommandLine } from './command-line.ts'
-import { parseWorkerConfig, type WorkerConfig } from './config.ts'
+import { parseWorkerConfig, wantsJson, type WorkerConfig } from './config.ts'
+import { endBySignal } from './end-process.node.ts'
 import { errorEvent, textOf, type WorkerEvent } from './events.ts'
+import { exitCodeOf } from './exit-code.ts'
 import { startWorkerRun } from './run-worker.ts'
 
 /** Goodbyes are on their way this long before the process ends. */
 const GOODBYE_MS = 150
-const SIGNALS = { SIGINT: 130, SIGTERM: 143 } as const
+const SIGNALS = [
+  { signal: 'SIGINT', exitCode: 130 },
+  { signal: 'SIGTERM', exitCode: 143 },
+] as const
 
-/** @returns the exit code; null when only help or the version was asked for */
-async function main(): Promise<number | null> {
+async function main(): Promise<void> {
   const line = readCommandLine(process.argv.slice(2), {
     version: packageVersion(),
     write: (text) => void process.stdout.write(text),
   })
-  if (line.kind === 'done') return null
+  if (line.kind === 'done') return
   const config = parseWorkerConfig(line, process.env, {
     hostname: hostname(),
     memoryBytes: machineMemory(),
     dataDirectory,
   })
-  return await work(config, createPrinter(config))
+  await work(config, createPrinter(config))
 }
 
-async function work(config: WorkerConfig, emit: (event: WorkerEvent) => void): Promise<number> {
+async function work(config: WorkerConfig, emit: (event: WorkerEvent) => void): Promise<never> {
   const notes: WorkerEvent[] = []
   let isFirst = true
   /** The provider comes first, whatever was noticed before it. */
@@ -59,22 +63,28 @@ async function work(config: WorkerConfig, emit: (event: WorkerEvent) => void): P
       return () => clearTimeout(timer)
     },
   })
-  listenToSignals(() => run.drain())
+  const signalled = listenToSignals(() => run.drain())
   const exitCode = await run.done
   await new Promise((resolve) => setTimeout(resolve, GOODBYE_MS))
-  await device.close()
-  return exitCode
+  const { threadsEnded } = await device.close()
+  // Whatever a native library still keeps alive must not keep the process.
+  if (threadsEnded) process.exit(exitCode)
+  return await endBySignal(signalled() ?? 'SIGKILL', exitCode)
 }
 
-/** The first signal drains; the second ends at once. */
-function listenToSignals(drain: () => void): void {
-  let count = 0
-  for (const [signal, exitCode] of Object.entries(SIGNALS))
+/**
+ * The first signal drains; the second ends at once.
+ * @returns which signal came last
+ */
+function listenToSignals(drain: () => void): () => NodeJS.Signals | null {
+  let last: NodeJS.Signals | null = null
+  for (const { signal, exitCode } of SIGNALS)
     process.on(signal, () => {
-      count += 1
-      if (count > 1) process.exit(exitCode)
-      drain()
+      if (last === null) drain()
+      else void endBySignal(signal, exitCode)
+      last = signal
     })
+  return () => last
 }
 
 function createPrinter({ json }: { readonly json: boolean }): (event: WorkerEvent) => void {
@@ -98,14 +108,11 @@ function packageVersion(): string {
 }
 
 try {
-  const exitCode = await main()
-  // Whatever a native library still keeps alive must not keep the process.
-  if (exitCode !== null) process.exit(exitCode)
+  await main()
 } catch (thrown) {
   const error = toCrowdError(thrown, 'internal')
-  const isUsage = error instanceof CrowdError && error.code === 'bad-option'
-  const json = !isUsage && process.argv.includes('--json')
+  const json = wantsJson(process.argv.slice(2), process.env)
   if (json) createPrinter({ json })(errorEvent(error))
   else process.stderr.write(`crowd-worker: ${error.message}\n  ${error.hint}\n`)
-  process.exit(1)
+  process.exit(exitCodeOf(error.code))
 }

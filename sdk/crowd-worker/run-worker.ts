@@ -4,6 +4,7 @@ import type { NodeDevice } from '../node-worker.node.ts'
 import type { Worker, WorkerSnapshot } from '../worker/worker-snapshot.ts'
 import type { WorkerConfig } from './config.ts'
 import { errorEvent, eventsBetween, type WorkerEvent } from './events.ts'
+import { exitCodeOf } from './exit-code.ts'
 
 export type WorkerRunDeps = {
   readonly config: WorkerConfig
@@ -72,7 +73,7 @@ export function startWorkerRun(deps: WorkerRunDeps): WorkerRun {
     if (over) return
     emit(errorEvent(explained(error, config)))
     if (draining) finish(0)
-    else if (config.once || !PASSING.has(error.code)) finish(1)
+    else if (config.once || !PASSING.has(error.code)) finish(exitCodeOf(error.code))
     else {
       const pauseMs = Math.min(RETRY_FIRST_MS * 2 ** failures, RETRY_LAST_MS)
       failures += 1
@@ -102,8 +103,9 @@ export function startWorkerRun(deps: WorkerRunDeps): WorkerRun {
     if (!isFinal)
       emit({ event: 'host-lost', reason: error?.message ?? `the host is lost: ${reason}` })
     if (isFinal) {
-      emit(errorEvent(error ?? new CrowdError('host-unreachable', reason)))
-      await leave(1)
+      const final = error ?? new CrowdError('host-unreachable', reason)
+      emit(errorEvent(final))
+      await leave(exitCodeOf(final.code))
     } else if (config.once) await leave(0)
   }
 

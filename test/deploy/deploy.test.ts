@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parseDocument } from 'yaml'
 import { readCommandLine } from '../../sdk/crowd-worker/command-line.ts'
+import { FINAL_EXIT_CODE } from '../../sdk/crowd-worker/exit-code.ts'
 import { DRAIN_MS } from '../../sdk/crowd-worker/run-worker.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -67,6 +68,7 @@ describe('the compose file', () => {
       worker: {
         build: { context: string; dockerfile: string }
         environment: Record<string, string>
+        init: boolean
         network_mode: string
         restart: string
         stop_grace_period: string
@@ -92,7 +94,12 @@ describe('the compose file', () => {
     expect(compose.volumes).toHaveProperty(name)
     expect(read('deploy/Dockerfile')).toContain(`CROWDINFER_DATA=${path ?? 'nowhere'}`)
     expect(Number.parseInt(worker.stop_grace_period, 10) * 1_000).toBeGreaterThan(DRAIN_MS)
-    expect([worker.network_mode, worker.restart]).toEqual(['host', 'unless-stopped'])
+    expect([worker.network_mode, worker.init]).toEqual(['host', true])
+  })
+
+  test('gives up on what keeps failing', () => {
+    // Docker cannot tell exit codes apart.
+    expect(worker.restart).toMatch(/^on-failure:\d+$/)
   })
 })
 
@@ -126,6 +133,7 @@ describe('the systemd unit', () => {
 
   test('comes back after a crash, drains before it stops, writes to its own folder only', () => {
     expect(service.get('Restart')).toBe('on-failure')
+    expect(service.get('RestartPreventExitStatus')).toBe(String(FINAL_EXIT_CODE))
     expect(Number(service.get('TimeoutStopSec')) * 1_000).toBeGreaterThan(DRAIN_MS)
     expect(service.get('Environment')).toBe(
       `CROWDINFER_DATA=%S/${service.get('StateDirectory') ?? ''}`,

@@ -11,6 +11,8 @@ export type NodeThreadDeps = {
   readonly script?: URL
   /** The thread was killed (hung, crashed); everything in it is gone until the next `start`. */
   readonly onKilled?: (error: CrowdError) => void
+  /** A thread was made; `ended` resolves when nothing of it runs any more. */
+  readonly onThread?: (ended: Promise<void>) => void
 }
 
 /**
@@ -24,16 +26,17 @@ export function createNodeThreadRunner(
   options: NodeOrtOptions,
   deps: NodeThreadDeps = {},
 ): StageRunner {
-  const { onKilled, script = new URL('./host.node.js', import.meta.url) } = deps
+  const { onKilled, onThread, script = new URL('./host.node.js', import.meta.url) } = deps
   return createThreadStageRunner(
-    { spawn: () => spawnThread(script), ...(onKilled === undefined ? {} : { onKilled }) },
+    { spawn: () => spawnThread(script, onThread), ...(onKilled === undefined ? {} : { onKilled }) },
     options,
   )
 }
 
-function spawnThread(script: URL): Thread<NodeOrtOptions> {
+function spawnThread(script: URL, onThread: NodeThreadDeps['onThread']): Thread<NodeOrtOptions> {
   silenceOrt()
   const thread = new Worker(script, { name: 'crowdinfer-stage' })
+  onThread?.(new Promise((resolve) => thread.once('exit', () => resolve())))
   return {
     post(message, transfer) {
       thread.postMessage(message, transfer)

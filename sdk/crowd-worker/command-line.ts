@@ -21,7 +21,11 @@ const FLAGS: readonly (readonly [flags: string, text: string, variable: string])
     'auto (CUDA, then WebGPU, then CPU: the first that passes a test), cuda, webgpu or cpu (default: auto)',
     'PROVIDER',
   ],
-  ['--require-gpu', 'fail instead of computing on the CPU', 'REQUIRE_GPU'],
+  [
+    '--require-gpu',
+    'fail where no GPU passes the self-test (operators that its provider lacks run on the CPU)',
+    'REQUIRE_GPU',
+  ],
   ['--data <dir>', 'where pieces of models are kept (default: ~/.crowdinfer)', 'DATA'],
   [
     '--once',

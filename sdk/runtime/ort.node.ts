@@ -15,7 +15,7 @@ export type NodeProvider = Exclude<Provider, 'wasm'>
 export type NodeOrtOptions = {
   /** The provider to try before the CPU; `auto`: CUDA, then WebGPU. Default: the CPU alone. */
   readonly prefer?: 'auto' | NodeProvider
-  /** Fail instead of falling back to the CPU. */
+  /** Fail where no GPU passes the self-test. Operators that its provider lacks are put on the CPU by the runtime even so. */
   readonly requireGpu?: boolean
   /** Threads inside one operator on the CPU; all cores when absent. */
   readonly threads?: number

@@ -78,7 +78,28 @@ describe('the compute thread of a Node worker', () => {
     ).resolves.toMatchObject({ kind: 'nothing' })
     await runner.close()
   })
+
+  it('tells that its thread ended while no call waited, and can be started anew from there', async () => {
+    const runner = makeRunner({}, { script: SHORT_LIVED })
+    const lost = new Promise<CrowdError>((resolve) => runner.onLost?.(resolve))
+    await runner.start()
+    await runner.release(66 as SessionId)
+    expect((await lost).message).toContain('ended with code 7')
+    await expect(runner.start()).resolves.toMatchObject({ provider: 'cpu' })
+    await runner.close()
+  })
 })
+
+/** The thread of the tests, which ends itself some time after session 66 was released. */
+const SHORT_LIVED = new URL(
+  `data:text/javascript,${encodeURIComponent(`
+    import { parentPort } from 'node:worker_threads'
+    await import(${JSON.stringify(script.href)})
+    parentPort.on('message', ({ kind, session }) => {
+      if (kind === 'release' && session === 66) setTimeout(() => process.exit(7), 100)
+    })
+  `)}`,
+)
 
 /** The thread of the tests, which ends itself when token 66 comes. */
 const MORTAL = new URL(

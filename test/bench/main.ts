@@ -46,7 +46,8 @@ function say(line: string): void {
 
 async function ofTabs(options: Omit<BenchOptions, 'stages'>) {
   const rings = await bench({ ...options, stages: [1, 2, 3] }, say)
-  return { rings, limits: verdicts(rings) }
+  // Small models can't keep them: a hop costs them as much as their whole compute.
+  return { rings, limits: values.model === undefined ? verdicts(rings) : [] }
 }
 
 async function ofWorkers(options: Omit<BenchOptions, 'stages'>) {

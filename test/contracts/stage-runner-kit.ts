@@ -26,7 +26,7 @@ export function createRunnerKit(options: StageRunnerContractOptions) {
   const { manifest } = model
   const whole: BlockRange = { start: 0, end: manifest.layerCount + 2 }
   const runner = makeRunner()
-  const others: StageRunner[] = []
+  let other: StageRunner | null = null
   let nextSession = 1
 
   async function load(target: StageRunner, range: BlockRange): Promise<number[]> {
@@ -45,13 +45,13 @@ export function createRunnerKit(options: StageRunnerContractOptions) {
       await load(runner, whole)
     },
     async close(): Promise<void> {
-      await Promise.all([runner, ...others].map((made) => made.close()))
+      await Promise.all([runner.close(), other?.close()])
     },
     run: (request: StageStep): Promise<StageOutput> => runner.run(request),
 
     /** A runner of its own for a test, with nothing loaded. Started once: real ones take their time. */
-    async another(index = 0): Promise<StageRunner> {
-      const other = (others[index] ??= makeRunner())
+    async another(): Promise<StageRunner> {
+      other ??= makeRunner()
       await other.start()
       await other.setStage({ ...manifest, revision: 'nothing' }, { start: 0, end: 1 })
       return other

@@ -1,6 +1,6 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Piece } from '../core/model/manifest.ts'
 import {
   fetchPieces,
@@ -120,15 +120,19 @@ describe('fetchPieces', () => {
     const pieces = await Promise.all([1, 2, 3].map((seed) => piece(seed)))
     const last = pieces[2]?.sha256 ?? ''
     handler = (response, bytes, attempt) => {
-      const isLast = bytes === contents.get(last)
-      if (isLast) status(404)(response, bytes, attempt)
-      else good(response, bytes, attempt)
+      if (bytes !== contents.get(last)) {
+        good(response, bytes, attempt)
+        return
+      }
+      // A failure stops the others: they must be stored before.
+      void vi
+        .waitFor(async () => expect(await store.list()).toHaveLength(2))
+        .then(() => status(404)(response, bytes, attempt))
     }
     await expect(download(pieces)).rejects.toMatchObject({ code: 'piece-unavailable' })
     handler = good
-    const before = (await store.list()).length
-    expect(before).toBeGreaterThan(0)
-    expect(await download(pieces)).toEqual({ fetchedBytes: (3 - before) * 3000 })
+    expect(await store.list()).toHaveLength(2)
+    expect(await download(pieces)).toEqual({ fetchedBytes: 3000 })
   })
 
   it('checks the space first, and says how much is missing', async () => {

@@ -1,53 +1,24 @@
 import { expect, test } from 'vitest'
+import {
+  activationBytes,
+  FIRST,
+  LAST,
+  PAIR,
+  SESSION_MODEL,
+  sessionOrder,
+} from '../../test/support/session-fixtures.ts'
 import { CrowdError } from '../core/errors.ts'
-import type { PairId, PeerId, SessionId } from '../core/ids.ts'
+import type { PeerId, SessionId } from '../core/ids.ts'
 import type { MessageEnd } from '../core/message-end.ts'
-import type { Manifest } from '../core/model/manifest.ts'
-import { GREEDY } from '../core/sampling/params.ts'
-import { decodeFrame, encodeFrame } from '../core/wire/frame.ts'
+import { decodeFrame } from '../core/wire/frame.ts'
 import type { ClientMessage } from '../protocol/client-to-server.ts'
 import { createDistantSessions } from './distant-sessions.ts'
 import { createSessionHost } from './session-host.ts'
 import type { SessionCommand, SessionNews } from './session-messages.ts'
-import type { SessionOrder } from './stage-session.ts'
 
-const HIDDEN = 4
-// Only what a session reads of a manifest.
-const manifest = { hiddenSize: HIDDEN, eosTokenIds: [9], contextLength: 20 } as unknown as Manifest
-const PAIR = 'pair' as PairId
-const [first, middle, last] = ['first', 'middle', 'last'] as PeerId[] as [PeerId, PeerId, PeerId]
-
-const order = (change: Partial<SessionOrder> = {}): SessionOrder => ({
-  kind: 'session-open',
-  session: 7 as SessionId,
-  epoch: 1,
-  stage: 1,
-  stages: [first, middle, last].map((peer, index) => ({
-    peer,
-    range: { start: index, end: index + 1 },
-  })),
-  nextPair: PAIR,
-  sampling: GREEDY,
-  history: [],
-  promptLength: 1,
-  maxTokens: 10,
-  stopIds: [],
-  ...change,
-})
-
-const frame = (position = 0): Uint8Array<ArrayBuffer> =>
-  encodeFrame({
-    kind: 'activation',
-    session: 7 as SessionId,
-    epoch: 1,
-    step: 0,
-    position,
-    tokenCount: 1,
-    hiddenSize: HIDDEN,
-    sample: true,
-    data: new Float32Array(HIDDEN).fill(1),
-    computeMicros: 0,
-  })
+const { hiddenSize } = SESSION_MODEL
+const frame = (position = 0) =>
+  activationBytes({ position, data: new Float32Array(hiddenSize).fill(1) })
 
 /** Two ends whose messages are cloned and arrive later, as between threads. */
 function endsOf<A, B>(): [MessageEnd<A, B>, MessageEnd<B, A>] {
@@ -95,7 +66,7 @@ function setUp({ lane = null, noLink = false, broken = false }: Options = {}) {
           const data =
             input.kind === 'hidden'
               ? input.data.map((value) => value + 1)
-              : new Float32Array(HIDDEN)
+              : new Float32Array(hiddenSize)
           return Promise.resolve({ kind: 'hidden', data, computeMs: 3 })
         },
         release: (session) => {
@@ -142,7 +113,7 @@ function setUp({ lane = null, noLink = false, broken = false }: Options = {}) {
 
 test('SE1 a stage is ready once the page found the link to the next one', async () => {
   const { sessions, told, settled } = setUp()
-  await sessions.open(order(), manifest)
+  await sessions.open(sessionOrder(), SESSION_MODEL)
   await settled()
   expect(told).toEqual([{ kind: 'session-ready', session: 7, epoch: 1 }])
   expect(sessions.count()).toBe(1)
@@ -150,13 +121,13 @@ test('SE1 a stage is ready once the page found the link to the next one', async 
 
 test('a frame that comes on a lane goes on on a lane, and the page hears only of the step', async () => {
   const { sessions, host, told, steps, onLanes, passed, settled } = setUp({ lane: 4 })
-  await sessions.open(order(), manifest)
+  await sessions.open(sessionOrder(), SESSION_MODEL)
   await settled()
-  host.onFrame(first, frame(5))
+  host.onFrame(FIRST, frame(5))
   await settled()
   const [[lane, bytes] = [0, new Uint8Array()]] = onLanes
   expect(lane).toBe(4)
-  const data = new Float32Array(HIDDEN).fill(2)
+  const data = new Float32Array(hiddenSize).fill(2)
   expect(decodeFrame(bytes)).toMatchObject({ kind: 'activation', position: 5, data })
   expect(passed).toEqual([])
   expect(steps).toEqual([[1, 3]])
@@ -165,9 +136,9 @@ test('a frame that comes on a lane goes on on a lane, and the page hears only of
 
 test('where frames pass the page they come to the thread and back', async () => {
   const { sessions, passed, onLanes, settled } = setUp()
-  await sessions.open(order(), manifest)
+  await sessions.open(sessionOrder(), SESSION_MODEL)
   await settled()
-  sessions.onFrame(first, frame(3))
+  sessions.onFrame(FIRST, frame(3))
   await settled()
   expect(onLanes).toEqual([])
   expect(passed.map((bytes) => decodeFrame(bytes))).toMatchObject([{ position: 3 }])
@@ -175,12 +146,12 @@ test('where frames pass the page they come to the thread and back', async () => 
 
 test('SE4 a frame of a stranger is refused, wherever it came', async () => {
   const { sessions, host, bad, settled } = setUp()
-  await sessions.open(order(), manifest)
+  await sessions.open(sessionOrder(), SESSION_MODEL)
   await settled()
-  expect(() => host.onFrame(last, frame())).toThrow('not the stage before')
-  sessions.onFrame(last, frame())
+  expect(() => host.onFrame(LAST, frame())).toThrow('not the stage before')
+  sessions.onFrame(LAST, frame())
   await settled()
-  expect(bad).toEqual([[last, 'bad-frame']])
+  expect(bad).toEqual([[LAST, 'bad-frame']])
 })
 
 test.each<[string, Options, string]>([
@@ -188,9 +159,9 @@ test.each<[string, Options, string]>([
   ['a link that breaks while sending', { broken: true }, 'link-closed'],
 ])('SE6 %s fails the session once', async (_name, options, code) => {
   const { sessions, told, settled } = setUp(options)
-  await sessions.open(order(), manifest)
+  await sessions.open(sessionOrder(), SESSION_MODEL)
   await settled()
-  if (options.broken === true) sessions.onFrame(first, frame())
+  if (options.broken === true) sessions.onFrame(FIRST, frame())
   await settled()
   sessions.onLost(PAIR, 'transport')
   sessions.failAll(new CrowdError('stage-lost', 'other layers'))
@@ -200,8 +171,8 @@ test.each<[string, Options, string]>([
 
 test('SE6 SE7 a thread that is gone fails what ran in it, once, and the next one serves anew', async () => {
   const { sessions, begin, told, released, settled } = setUp()
-  await sessions.open(order(), manifest)
-  await sessions.open(order({ session: 8 as SessionId }), manifest)
+  await sessions.open(sessionOrder(), SESSION_MODEL)
+  await sessions.open(sessionOrder({ session: 8 as SessionId }), SESSION_MODEL)
   await settled()
   await sessions.close({ kind: 'session-close', session: 8 as SessionId, epoch: 1 })
   await settled()
@@ -212,18 +183,18 @@ test('SE6 SE7 a thread that is gone fails what ran in it, once, and the next one
   ])
   expect(sessions.count()).toBe(0)
   await sessions.dropAll()
-  await sessions.open(order({ session: 9 as SessionId }), manifest)
+  await sessions.open(sessionOrder({ session: 9 as SessionId }), SESSION_MODEL)
   expect(told.at(-1)).toMatchObject({ session: 9, error: { code: 'stage-failed' } })
   expect(sessions.count()).toBe(0)
   begin()
-  await sessions.open(order({ epoch: 2 }), manifest)
+  await sessions.open(sessionOrder({ epoch: 2 }), SESSION_MODEL)
   await settled()
   expect(told.at(-1)).toEqual({ kind: 'session-ready', session: 7, epoch: 2 })
 })
 
 test('what ended or failed in the thread is not failed again when the thread is gone', async () => {
   const { sessions, told, settled } = setUp()
-  await sessions.open(order(), manifest)
+  await sessions.open(sessionOrder(), SESSION_MODEL)
   await settled()
   sessions.onLost(PAIR, 'transport')
   await settled()
@@ -233,7 +204,7 @@ test('what ended or failed in the thread is not failed again when the thread is 
 
 test('after a reconnect everything is forgotten and its caches are freed', async () => {
   const { sessions, released, settled } = setUp()
-  await sessions.open(order(), manifest)
+  await sessions.open(sessionOrder(), SESSION_MODEL)
   await settled()
   await Promise.all([sessions.dropAll(), sessions.dropAll()])
   expect(released).toEqual([7])

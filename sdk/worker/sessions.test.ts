@@ -1,56 +1,19 @@
 import { expect, test } from 'vitest'
+import {
+  activationBytes,
+  FIRST,
+  LAST,
+  MIDDLE,
+  SESSION_MODEL,
+  sessionOrder,
+} from '../../test/support/session-fixtures.ts'
 import { CrowdError } from '../core/errors.ts'
 import type { PairId, PeerId, SessionId } from '../core/ids.ts'
-import type { Manifest } from '../core/model/manifest.ts'
-import { GREEDY } from '../core/sampling/params.ts'
-import { encodeFrame, type ActivationFrame } from '../core/wire/frame.ts'
 import type { ClientMessage } from '../protocol/client-to-server.ts'
 import type { StageStep } from '../runtime/stage-runner.ts'
 import { createSessions, type FrameSink } from './sessions.ts'
-import type { SessionOrder } from './stage-session.ts'
 
-const HIDDEN = 4
-// Only what a session reads of a manifest.
-const CONTEXT = 20
-const manifest = {
-  hiddenSize: HIDDEN,
-  eosTokenIds: [9],
-  contextLength: CONTEXT,
-} as unknown as Manifest
-const [first, middle, last] = ['first', 'middle', 'last'] as PeerId[] as [PeerId, PeerId, PeerId]
-
-const order = (change: Partial<SessionOrder> = {}): SessionOrder => ({
-  kind: 'session-open',
-  session: 7 as SessionId,
-  epoch: 1,
-  stage: 1,
-  stages: [first, middle, last].map((peer, index) => ({
-    peer,
-    range: { start: index, end: index + 1 },
-  })),
-  nextPair: 'pair' as PairId,
-  sampling: GREEDY,
-  history: [],
-  promptLength: 1,
-  maxTokens: 10,
-  stopIds: [],
-  ...change,
-})
-
-const frame = (change: Partial<ActivationFrame> = {}): Uint8Array =>
-  encodeFrame({
-    kind: 'activation',
-    session: 7 as SessionId,
-    epoch: 1,
-    step: 0,
-    position: 5,
-    tokenCount: 1,
-    hiddenSize: HIDDEN,
-    sample: true,
-    data: new Float32Array(change.hiddenSize ?? HIDDEN),
-    computeMicros: 0,
-    ...change,
-  })
+const { hiddenSize, contextLength } = SESSION_MODEL
 
 function setUp() {
   const told: ClientMessage[] = []
@@ -70,7 +33,7 @@ function setUp() {
     runner: {
       run: (step) => {
         steps.push(step)
-        return Promise.resolve({ kind: 'hidden', data: new Float32Array(HIDDEN), computeMs: 1 })
+        return Promise.resolve({ kind: 'hidden', data: new Float32Array(hiddenSize), computeMs: 1 })
       },
       release: (session) => {
         released.push(session)
@@ -91,56 +54,56 @@ function setUp() {
 
 test('SE1 a stage is ready once its link to the next one is open', async () => {
   const { sessions, told } = setUp()
-  await sessions.open(order(), manifest)
+  await sessions.open(sessionOrder(), SESSION_MODEL)
   expect(told).toEqual([{ kind: 'session-ready', session: 7, epoch: 1 }])
 })
 
 test('a stage without a link to the next one says so', async () => {
   const { sessions, told, link } = setUp()
   link.open = false
-  await sessions.open(order(), manifest)
+  await sessions.open(sessionOrder(), SESSION_MODEL)
   expect(told).toMatchObject([{ kind: 'session-failed', error: { code: 'timeout' } }])
 })
 
 test('SE2 frames of an unknown session, an old epoch or a closed session are dropped without a fault', async () => {
   const { sessions, steps, settled } = setUp()
-  await sessions.open(order(), manifest)
-  sessions.onFrame(first, frame({ session: 8 as SessionId }))
-  sessions.onFrame(first, frame({ epoch: 0 }))
+  await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.onFrame(FIRST, activationBytes({ session: 8 as SessionId }))
+  sessions.onFrame(FIRST, activationBytes({ epoch: 0 }))
   await sessions.close({ kind: 'session-close', session: 7 as SessionId, epoch: 1 })
-  sessions.onFrame(first, frame())
+  sessions.onFrame(FIRST, activationBytes())
   await settled()
   expect(steps).toEqual([])
 })
 
 test('SE4 a frame that does not come from the stage before is a bad frame', async () => {
   const { sessions, steps, settled } = setUp()
-  await sessions.open(order(), manifest)
-  for (const peer of [middle, last, 'stranger' as PeerId])
-    expect(() => sessions.onFrame(peer, frame())).toThrow('not the stage before')
-  sessions.onFrame(first, frame())
+  await sessions.open(sessionOrder(), SESSION_MODEL)
+  for (const peer of [MIDDLE, LAST, 'stranger' as PeerId])
+    expect(() => sessions.onFrame(peer, activationBytes())).toThrow('not the stage before')
+  sessions.onFrame(FIRST, activationBytes())
   await settled()
   expect(steps).toHaveLength(1)
 })
 
 test('SE5 the position in the frame is the one that the runner truncates its cache to', async () => {
   const { sessions, steps, settled } = setUp()
-  await sessions.open(order(), manifest)
-  for (const position of [5, 6, 2]) sessions.onFrame(first, frame({ position }))
+  await sessions.open(sessionOrder(), SESSION_MODEL)
+  for (const position of [5, 6, 2]) sessions.onFrame(FIRST, activationBytes({ position }))
   await settled()
   expect(steps.map((step) => step.position)).toEqual([5, 6, 2])
 })
 
 test('a frame of another hidden size, or cut short, is a bad frame', async () => {
   const { sessions } = setUp()
-  await sessions.open(order(), manifest)
-  expect(() => sessions.onFrame(first, frame({ hiddenSize: 8 }))).toThrow('hidden size 8')
-  expect(() => sessions.onFrame(first, frame().slice(0, 50))).toThrow('bad frame')
+  await sessions.open(sessionOrder(), SESSION_MODEL)
+  expect(() => sessions.onFrame(FIRST, activationBytes({ hiddenSize: 8 }))).toThrow('hidden size 8')
+  expect(() => sessions.onFrame(FIRST, activationBytes().slice(0, 50))).toThrow('bad frame')
 })
 
 test('SE7 closing frees the caches, and an old epoch’s close leaves the new one alone', async () => {
   const { sessions, released } = setUp()
-  await sessions.open(order({ epoch: 2 }), manifest)
+  await sessions.open(sessionOrder({ epoch: 2 }), SESSION_MODEL)
   await sessions.close({ kind: 'session-close', session: 7 as SessionId, epoch: 1 })
   expect(sessions.count()).toBe(1)
   await sessions.close({ kind: 'session-close', session: 7 as SessionId, epoch: 2 })
@@ -150,9 +113,9 @@ test('SE7 closing frees the caches, and an old epoch’s close leaves the new on
 
 test('a raised epoch replaces the route; a lower one is not taken back', async () => {
   const { sessions, told } = setUp()
-  await sessions.open(order({ epoch: 1 }), manifest)
-  await sessions.open(order({ epoch: 2 }), manifest)
-  await sessions.open(order({ epoch: 1 }), manifest)
+  await sessions.open(sessionOrder({ epoch: 1 }), SESSION_MODEL)
+  await sessions.open(sessionOrder({ epoch: 2 }), SESSION_MODEL)
+  await sessions.open(sessionOrder({ epoch: 1 }), SESSION_MODEL)
   expect(told.map((message) => (message.kind === 'session-ready' ? message.epoch : null))).toEqual([
     1, 2,
   ])
@@ -160,9 +123,9 @@ test('a raised epoch replaces the route; a lower one is not taken back', async (
 
 test('SE6 a session that failed is told once, whatever else happens to its link', async () => {
   const { sessions, told, sent, breakSending, settled } = setUp()
-  await sessions.open(order(), manifest)
+  await sessions.open(sessionOrder(), SESSION_MODEL)
   breakSending()
-  sessions.onFrame(first, frame())
+  sessions.onFrame(FIRST, activationBytes())
   await settled()
   sessions.onLost('pair' as PairId, 'transport')
   sessions.failAll(new CrowdError('stage-lost', 'other layers'))
@@ -175,7 +138,7 @@ test('SE6 a session that failed is told once, whatever else happens to its link'
 
 test('a lost link fails the sessions that send on it, and only those', async () => {
   const { sessions, told } = setUp()
-  await sessions.open(order(), manifest)
+  await sessions.open(sessionOrder(), SESSION_MODEL)
   sessions.onLost('another' as PairId, 'silence')
   sessions.onLost('pair' as PairId, 'silence')
   expect(told.slice(1)).toMatchObject([{ kind: 'session-failed', error: { code: 'stage-lost' } }])
@@ -183,8 +146,8 @@ test('a lost link fails the sessions that send on it, and only those', async () 
 
 test('after a reconnect everything is forgotten and its caches are freed, even by a runner that is gone', async () => {
   const { sessions, released } = setUp()
-  await sessions.open(order(), manifest)
-  await sessions.open(order({ session: 8 as SessionId }), manifest)
+  await sessions.open(sessionOrder(), SESSION_MODEL)
+  await sessions.open(sessionOrder({ session: 8 as SessionId }), SESSION_MODEL)
   await sessions.dropAll()
   expect(released).toEqual([7, 8])
   expect(sessions.count()).toBe(0)
@@ -192,7 +155,7 @@ test('after a reconnect everything is forgotten and its caches are freed, even b
 
 test('rows beyond a whole context do not pile up: they are a bad frame', async () => {
   const { sessions } = setUp()
-  await sessions.open(order(), manifest)
-  for (let row = 0; row < CONTEXT; row += 1) sessions.onFrame(first, frame())
-  expect(() => sessions.onFrame(first, frame())).toThrow('wait already')
+  await sessions.open(sessionOrder(), SESSION_MODEL)
+  for (let row = 0; row < contextLength; row += 1) sessions.onFrame(FIRST, activationBytes())
+  expect(() => sessions.onFrame(FIRST, activationBytes())).toThrow('wait already')
 })

@@ -24,8 +24,8 @@ export type AccessDeps = {
 /**
  * Who may use `/v1`. Where there are keys: whoever has one. Where there are none: in an open pool everybody,
  * in a private one whoever gives the pool's secret as the key; the models, which the pages show too, are then no
- * secret either. Where a request comes from opens nothing: a proxy
- * or a tunnel that ends on this machine makes any caller look like a program here.
+ * secret either. Where a request comes from opens nothing: a proxy or a tunnel that ends on this machine makes
+ * any caller look like a program here.
  */
 export type Access = {
   /** @returns who it is, for `enter`. @throws CrowdError wrong-secret, too-many-requests, storage-failed */

@@ -17,13 +17,15 @@ def build(entry, change=None):
 
 
 OUTPUTS = ("o_proj", "down_proj", "c_proj", "dense", "dense_4h_to_h", "fc2", "out_proj")
+FINAL_NORMS = ("model.norm.weight", "ln_f.weight", "final_layer_norm.weight")
 QUERIES = ("q_proj", "k_proj", "qkv_proj", "c_attn", "query_key_value")
 
 
-def randomize(model, seed, dtype, qk_gain=1.2, out_gain=1.2, embed=None):
+def randomize(model, seed, dtype, qk_gain=1.2, out_gain=1.2, embed=None, embed_norm=1, final_norm=1):
     """Weights whose every part shows in the logits: norms and biases too. Rounded to `dtype`, kept in float32.
 
-    Layers that add little to an embedding tied to the head make it repeat its last token: `out_gain` and `embed`.
+    Layers that add little to an embedding tied to the head make it repeat its last token: hence `out_gain`, a small
+    `embed` or `embed_norm`, and a `final_norm` that makes up for it.
     """
     generator = torch.Generator().manual_seed(seed)
     zero_centred = "Gemma" in type(model).__name__
@@ -37,6 +39,8 @@ def randomize(model, seed, dtype, qk_gain=1.2, out_gain=1.2, embed=None):
             value = normal * 0.3
         elif len(shape) == 1:
             uniform = torch.rand(shape, generator=generator) + 0.5
+            uniform *= embed_norm if "embeddings_layernorm" in name else 1
+            uniform *= final_norm if name.endswith(FINAL_NORMS) else 1
             value = uniform - 1 if zero_centred else uniform
         elif parameter is model.get_output_embeddings().weight and not tied:
             value = normal * 2.2 / hidden**0.5

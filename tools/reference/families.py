@@ -28,7 +28,9 @@ LONG = [1.0, 1.3, 1.7, 2.2, 3.0, 4.5, 6.0, 9.0]
 LLAMA3 = rope("llama3", 10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=32)
 STRONG = {"out_gain": 3.0}
-GEMMA = {"embed": 0.15}
+GEMMA = {"embed": 0.08, "final_norm": 4.0}
+BLOOM = {"out_gain": 3.0, "embed_norm": 0.3}
+RW = {"out_gain": 2.0, "embed": 0.1, "final_norm": 3.0}
 DEFAULT = {"rope_parameters": rope("default")}
 GPT2 = dict(pad_token_id=None, bos_token_id=1, eos_token_id=2, vocab_size=96, n_positions=64, n_embd=32, n_head=2)
 FALCON = dict(bos_token_id=1, eos_token_id=2, pad_token_id=0, vocab_size=96, num_hidden_layers=2,
@@ -135,7 +137,7 @@ FAMILIES = {
                               "full_attention": rope("linear", 20000.0, factor=4.0)}},
          {"rope_parameters": {"sliding_attention": rope("default", 1000.0),
                               "full_attention": rope("default", 20000.0)}}], gains=GEMMA),
-    "gpt2": family("gpt2", dict(GPT2, n_layer=3), [{"activation_function": "gelu"}], layout="gpt2-hub", gains=STRONG),
+    "gpt2": family("gpt2", dict(GPT2, n_layer=3), [{"activation_function": "relu"}], layout="gpt2-hub", gains=STRONG),
     "distilgpt2": family("gpt2", dict(GPT2, n_layer=2), layout="gpt2-hub-prefixed", gains=STRONG),
     "gpt-neo": family(
         "gpt_neo",
@@ -151,10 +153,10 @@ FAMILIES = {
     "bloom": family(
         "bloom",
         dict(bos_token_id=1, eos_token_id=2, pad_token_id=3, vocab_size=96, hidden_size=32, n_layer=2, n_head=2),
-        layout="bare", gains=STRONG),
+        layout="bare", gains=BLOOM),
     "bloom-heads3": family(
         "bloom",
-        dict(bos_token_id=1, eos_token_id=2, pad_token_id=3, vocab_size=96, hidden_size=96, n_layer=1, n_head=6), gains=STRONG),
+        dict(bos_token_id=1, eos_token_id=2, pad_token_id=3, vocab_size=96, hidden_size=96, n_layer=1, n_head=6), gains=BLOOM),
     "falcon-7b": family(
         "falcon", dict(FALCON, hidden_size=32, num_attention_heads=2, multi_query=True, parallel_attn=True, bias=False),
         gains=STRONG),
@@ -164,7 +166,7 @@ FAMILIES = {
     "falcon-rw": family(
         "falcon",
         dict(FALCON, hidden_size=32, num_attention_heads=2, num_kv_heads=2, multi_query=False, parallel_attn=False,
-             bias=True, alibi=True), [{"alibi": False}], gains=STRONG),
+             bias=True, alibi=True), [{"alibi": False}], gains=RW),
     "mixtral": family(
         "mixtral", llama(num_local_experts=4, num_experts_per_tok=2, intermediate_size=32,
                          rope_parameters=rope("default", 1e6)), [{"num_experts_per_tok": 3}]),

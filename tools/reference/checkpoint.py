@@ -21,7 +21,8 @@ FINAL_NORMS = ("model.norm.weight", "ln_f.weight", "final_layer_norm.weight")
 QUERIES = ("q_proj", "k_proj", "qkv_proj", "c_attn", "query_key_value")
 
 
-def randomize(model, seed, dtype, qk_gain=1.2, out_gain=1.2, embed=None, embed_norm=1, final_norm=1):
+def randomize(model, seed, dtype, qk_gain=1.2, out_gain=1.2, embed=None, embed_norm=1, final_norm=1,
+              bias=0.3):
     """Weights whose every part shows in the logits: norms and biases too. Rounded to `dtype`, kept in float32.
 
     Layers that add little to an embedding tied to the head make it repeat its last token: hence `out_gain`, a small
@@ -36,7 +37,7 @@ def randomize(model, seed, dtype, qk_gain=1.2, out_gain=1.2, embed=None, embed_n
         normal = torch.randn(shape, generator=generator)
         part = name.removesuffix(".weight").split(".")[-1]
         if name.endswith("bias"):
-            value = normal * 0.3
+            value = normal * bias
         elif len(shape) == 1:
             uniform = torch.rand(shape, generator=generator) + 0.5
             uniform *= embed_norm if "embeddings_layernorm" in name else 1

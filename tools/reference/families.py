@@ -29,7 +29,7 @@ LLAMA3 = rope("llama3", 10000.0, factor=8.0, low_freq_factor=1.0, high_freq_fact
               original_max_position_embeddings=32)
 STRONG = {"out_gain": 3.0}
 GEMMA = {"embed": 0.08, "final_norm": 4.0}
-BLOOM = {"out_gain": 3.0, "embed_norm": 0.3}
+BLOOM = {"qk_gain": 3.0, "out_gain": 2.0, "embed_norm": 0.5, "bias": 0.1}
 RW = {"out_gain": 2.0, "embed": 0.1, "final_norm": 3.0}
 DEFAULT = {"rope_parameters": rope("default")}
 GPT2 = dict(pad_token_id=None, bos_token_id=1, eos_token_id=2, vocab_size=96, n_positions=64, n_embd=32, n_head=2)
@@ -152,11 +152,8 @@ FAMILIES = {
         [{"activation_function": "gelu"}], gains=STRONG),
     "bloom": family(
         "bloom",
-        dict(bos_token_id=1, eos_token_id=2, pad_token_id=3, vocab_size=96, hidden_size=32, n_layer=2, n_head=2),
+        dict(bos_token_id=1, eos_token_id=2, pad_token_id=3, vocab_size=96, hidden_size=32, n_layer=2, n_head=4),
         layout="bare", gains=BLOOM),
-    "bloom-heads3": family(
-        "bloom",
-        dict(bos_token_id=1, eos_token_id=2, pad_token_id=3, vocab_size=96, hidden_size=96, n_layer=1, n_head=6), gains=BLOOM),
     "falcon-7b": family(
         "falcon", dict(FALCON, hidden_size=32, num_attention_heads=2, multi_query=True, parallel_attn=True, bias=False),
         gains=STRONG),

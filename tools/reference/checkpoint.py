@@ -21,9 +21,10 @@ FINAL_NORMS = ("model.norm.weight", "ln_f.weight", "final_layer_norm.weight")
 QUERIES = ("q_proj", "k_proj", "qkv_proj", "c_attn", "query_key_value")
 
 
-def randomize(model, seed, dtype, qk_gain=1.2, out_gain=1.2, embed=None, embed_norm=1, final_norm=1,
+def randomize(model, seed, rounded, qk_gain=1.2, out_gain=1.2, embed=None, embed_norm=1, final_norm=1,
               bias=0.3):
-    """Weights whose every part shows in the logits: norms and biases too. Rounded to `dtype`, kept in float32.
+    """Weights whose every part shows in the logits: norms and biases too. `rounded(model, name, value)` is what will be
+    stored; it's kept in float32.
 
     Layers that add little to an embedding tied to the head make it repeat its last token: hence `out_gain`, a small
     `embed` or `embed_norm`, and a `final_norm` that makes up for it.
@@ -56,7 +57,7 @@ def randomize(model, seed, dtype, qk_gain=1.2, out_gain=1.2, embed=None, embed_n
             gain = qk_gain if part in QUERIES else out_gain if part in OUTPUTS else 1.2
             value = normal * gain / fan_in**0.5
         with torch.no_grad():
-            parameter.copy_(value.to(dtype).float())
+            parameter.copy_(rounded(model, name, value))
 
 
 def prompt_ids(seed, vocab, length=PROMPT):

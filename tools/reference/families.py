@@ -54,11 +54,10 @@ def phi3(original=None, maximum=128, size=8, partial=1.0, **more):
 FAMILIES = {
     "llama": family(
         "llama",
-        llama(vocab_size=128, hidden_size=64, intermediate_size=96, num_attention_heads=4, num_key_value_heads=4,
-              rms_norm_eps=1e-5),
+        llama(intermediate_size=96, num_key_value_heads=2, rms_norm_eps=1e-5),
         [{"rope_parameters": rope("default", 500.0)}, {"rms_norm_eps": 0.05}], dtype="float32"),
     "llama-gqa": family(
-        "llama", llama(hidden_size=64, num_attention_heads=4, num_key_value_heads=2, num_hidden_layers=3)),
+        "llama", llama(hidden_size=64, num_attention_heads=4, num_key_value_heads=2)),
     "llama3": family(
         "llama", llama(tie_word_embeddings=True, rope_parameters=LLAMA3, eos_token_id=[2, 3], num_hidden_layers=3),
         [DEFAULT, {"rope_parameters": {**LLAMA3, "high_freq_factor": 2.0}},
@@ -159,7 +158,8 @@ FAMILIES = {
         gains=STRONG),
     "falcon-40b": family(
         "falcon",
-        dict(FALCON, hidden_size=64, num_attention_heads=4, num_kv_heads=2, new_decoder_architecture=True, bias=False)),
+        dict(FALCON, hidden_size=64, num_attention_heads=4, num_kv_heads=2, new_decoder_architecture=True, bias=False,
+             ffn_hidden_size=128), gains={"embed": 0.15, "final_norm": 2.0}),
     "falcon-rw": family(
         "falcon",
         dict(FALCON, hidden_size=32, num_attention_heads=2, num_kv_heads=2, multi_query=False, parallel_attn=False,

@@ -23,12 +23,16 @@ SEEDS = 40
 GOOD_GAP = 0.05
 
 
-def best_seed(name, entry):
-    """Of some seeds the one with the widest gap between the first and the second choice."""
+def rounding(dtype):
+    return lambda _model, _name, value: value.to(dtype).float()
+
+
+def best_seed(name, entry, rounded):
+    """The first of some seeds with a good gap between the first and the second choice, or the one with the widest."""
     best = None
     for seed in range(SEEDS):
         model = checkpoint.build(entry)
-        checkpoint.randomize(model, seed, getattr(torch, entry["dtype"]), **entry.get("gains", {}))
+        checkpoint.randomize(model, seed, rounded, **entry.get("gains", {}))
         result = checkpoint.result_of(model, seed)
         if result is not None and (best is None or result["gap"] > best[1]["gap"]):
             best = (model, result)
@@ -63,25 +67,28 @@ def relayout(path, layout, config):
     save_file(tensors, path, metadata={"format": "pt"})
 
 
-def write_reference(folder, name, entry, model, result):
+def write_reference(folder, name, entry, result):
     model_of_files = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
     if hasattr(model_of_files, "set_experts_implementation"):
         model_of_files.set_experts_implementation("eager")
     logits = checkpoint.logits_of(model_of_files.eval(), checkpoint.all_ids(result))
     assert torch.equal(logits, result["logits"]), name
+    write_results(folder, name, result, {"note": entry["note"]} if "note" in entry else {})
+
+
+def write_results(folder, name, result, more):
+    logits = result["logits"]
     reference = {
         "family": name, "transformersVersion": transformers.__version__, "seed": result["seed"],
         "promptIds": result["prompt"], "greedyIds": result["greedy"], "minGap": round(result["gap"], 5),
-        "vocabSize": model.config.vocab_size, "maxAbsLogit": round(logits.abs().max().item(), 4),
+        "vocabSize": logits.shape[1], "maxAbsLogit": round(logits.abs().max().item(), 4), **more,
     }
-    if "note" in entry:
-        reference["note"] = entry["note"]
     (folder / "reference.json").write_text(json.dumps(reference) + "\n")
     (folder / "logits.f32").write_bytes(logits.numpy().astype("<f4").tobytes())
 
 
 def make(name, entry):
-    model, result = best_seed(name, entry)
+    model, result = best_seed(name, entry, rounding(getattr(torch, entry["dtype"])))
     checkpoint.check_weights(name, model, result)
     checkpoint.check_config(name, entry, model, result)
     checkpoint.check_generation(name, model, result)
@@ -90,7 +97,7 @@ def make(name, entry):
         folder = Path(scratch)
         save(entry, model, folder)
         write_tokenizer(folder / "tokenizer.json", model.config.vocab_size)
-        write_reference(folder, name, entry, model, result)
+        write_reference(folder, name, entry, result)
         target = OUT / name
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(folder, target)

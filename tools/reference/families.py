@@ -8,7 +8,7 @@ IDS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
 
 
 def llama(**more):
-    """Hidden 32, two heads of 16 over one key/value head, 3 layers: the base of the small ones."""
+    """Hidden 32, two heads of 16 over one key/value head, 2 layers: the base of the small ones."""
     return {
         **IDS, "vocab_size": 96, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
         "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 128, **more,
@@ -54,29 +54,29 @@ def phi3(original=None, maximum=128, size=8, partial=1.0, **more):
 FAMILIES = {
     "llama": family(
         "llama",
-        llama(intermediate_size=96, num_key_value_heads=2, rms_norm_eps=1e-5),
+        llama(num_key_value_heads=2, rms_norm_eps=1e-5),
         [{"rope_parameters": rope("default", 500.0)}, {"rms_norm_eps": 0.05}], dtype="float32"),
     "llama-gqa": family(
-        "llama", llama(hidden_size=64, num_attention_heads=4, num_key_value_heads=2)),
+        "llama", llama(hidden_size=64, intermediate_size=32, num_attention_heads=4, num_key_value_heads=2)),
     "llama3": family(
-        "llama", llama(tie_word_embeddings=True, rope_parameters=LLAMA3, eos_token_id=[2, 3], num_hidden_layers=3),
+        "llama", llama(tie_word_embeddings=True, rope_parameters=LLAMA3, eos_token_id=[2, 3]),
         [DEFAULT, {"rope_parameters": {**LLAMA3, "high_freq_factor": 2.0}},
          {"rope_parameters": {**LLAMA3, "factor": 2.0}}]),
     "llama-head8": family(
         "llama", llama(num_attention_heads=4, num_key_value_heads=2)),
     "llama-biases": family("llama", llama(attention_bias=True, mlp_bias=True)),
     "llama-linear": family(
-        "llama", llama(rope_parameters=rope("linear", factor=4.0)), [DEFAULT],
+        "llama", llama(num_hidden_layers=1, rope_parameters=rope("linear", factor=4.0)), [DEFAULT],
         note="rope linear, factor 4, at every position"),
     "llama-dynamic": family(
-        "llama", llama(max_position_embeddings=64, rope_parameters=rope("dynamic", factor=4.0)),
+        "llama", llama(num_hidden_layers=1, max_position_embeddings=64, rope_parameters=rope("dynamic", factor=4.0)),
         note="rope dynamic, within max_position_embeddings: the plain frequencies are active"),
     "llama-yarn": family(
-        "llama", llama(rope_parameters=rope("yarn", factor=4.0, original_max_position_embeddings=32)), [DEFAULT],
+        "llama", llama(num_hidden_layers=1, rope_parameters=rope("yarn", factor=4.0, original_max_position_embeddings=32)), [DEFAULT],
         note="rope yarn: factor 4 and attention factor 0.1 ln 4 + 1 are active at every position"),
     "llama-yarn-mscale": family(
         "llama",
-        llama(rope_parameters=rope("yarn", factor=4.0, original_max_position_embeddings=32, mscale=1.5,
+        llama(num_hidden_layers=1, rope_parameters=rope("yarn", factor=4.0, original_max_position_embeddings=32, mscale=1.5,
                                    mscale_all_dim=0.5, beta_fast=4.0, beta_slow=0.5)),
         [DEFAULT, {"rope_parameters": rope("yarn", factor=4.0, original_max_position_embeddings=32, mscale=1.5,
                                            mscale_all_dim=0.5)},
@@ -85,12 +85,11 @@ FAMILIES = {
         note="rope yarn: factor 4 and the quotient of both mscales are active at every position"),
     "llama-yarn-factor": family(
         "llama",
-        llama(rope_parameters=rope("yarn", factor=4.0, original_max_position_embeddings=32, attention_factor=1.4,
+        llama(num_hidden_layers=1, rope_parameters=rope("yarn", factor=4.0, original_max_position_embeddings=32, attention_factor=1.4,
                                    truncate=False)),
         [{"rope_parameters": rope("yarn", factor=4.0, original_max_position_embeddings=32, truncate=False)},
          {"rope_parameters": rope("yarn", factor=4.0, original_max_position_embeddings=32, attention_factor=1.4)}],
         note="rope yarn: factor 4, attention_factor 1.4 and truncate false are active at every position"),
-    "llama-f16": family("llama", llama()),
     "llama-sharded-bf16": family("llama", llama(), dtype="bfloat16", shards=2),
     "smollm2": family("llama", llama(tie_word_embeddings=True, rope_parameters=rope("default", 100000.0))),
     "smollm3": family(
@@ -106,12 +105,12 @@ FAMILIES = {
     "phi3": family(
         "phi3", phi3(sliding_window=10, num_key_value_heads=2), [{"sliding_window": None}]),
     "phi3-longrope": family(
-        "phi3", phi3(original=64, maximum=256, num_key_value_heads=2),
+        "phi3", phi3(original=64, maximum=256, num_key_value_heads=2, num_hidden_layers=1),
         [{"original_max_position_embeddings": 256, "rope_parameters": {**phi3()["rope_parameters"]}}],
         note="longrope within the original context: short_factor is active, and the attention factor "
              "sqrt(1 + ln 4 / ln 64)"),
     "phi3-longrope-long": family(
-        "phi3", phi3(original=16, maximum=64, num_key_value_heads=2),
+        "phi3", phi3(original=16, maximum=64, num_key_value_heads=2, num_hidden_layers=1),
         note="longrope: the prompt exceeds the original context, long_factor is active at every position, and the "
              "attention factor sqrt(1 + ln 4 / ln 16)"),
     "phi4-mini": family(
@@ -136,8 +135,8 @@ FAMILIES = {
                               "full_attention": rope("linear", 20000.0, factor=4.0)}},
          {"rope_parameters": {"sliding_attention": rope("default", 1000.0),
                               "full_attention": rope("default", 20000.0)}}], gains=GEMMA),
-    "gpt2": family("gpt2", dict(GPT2, n_layer=3), [{"activation_function": "relu"}], layout="gpt2-hub", gains=STRONG),
-    "distilgpt2": family("gpt2", dict(GPT2, n_layer=2), layout="gpt2-hub-prefixed", gains=STRONG),
+    "gpt2": family("gpt2", dict(GPT2, n_layer=2), [{"activation_function": "relu"}], layout="gpt2-hub", gains=STRONG),
+    "distilgpt2": family("gpt2", dict(GPT2, n_layer=1), layout="gpt2-hub-prefixed", gains=STRONG),
     "gpt-neo": family(
         "gpt_neo",
         dict(bos_token_id=1, eos_token_id=2, pad_token_id=0, vocab_size=96, hidden_size=32, num_layers=2, num_heads=2,
@@ -146,7 +145,7 @@ FAMILIES = {
     "opt": family(
         "opt",
         dict(pad_token_id=1, bos_token_id=2, eos_token_id=2, vocab_size=96, hidden_size=32, num_hidden_layers=2,
-             ffn_dim=96, max_position_embeddings=64, num_attention_heads=2, do_layer_norm_before=True,
+             ffn_dim=64, max_position_embeddings=64, num_attention_heads=2, do_layer_norm_before=True,
              activation_function="relu", word_embed_proj_dim=32),
         [{"activation_function": "gelu"}], gains=STRONG),
     "bloom": family(
@@ -159,7 +158,7 @@ FAMILIES = {
     "falcon-40b": family(
         "falcon",
         dict(FALCON, hidden_size=64, num_attention_heads=4, num_kv_heads=2, new_decoder_architecture=True, bias=False,
-             ffn_hidden_size=128), gains={"embed": 0.15, "final_norm": 2.0}),
+             ffn_hidden_size=64), gains={"embed": 0.15, "final_norm": 2.0}),
     "falcon-rw": family(
         "falcon",
         dict(FALCON, hidden_size=32, num_attention_heads=2, num_kv_heads=2, multi_query=False, parallel_attn=False,

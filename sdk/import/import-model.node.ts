@@ -31,7 +31,7 @@ export type ImportOptions = {
 }
 
 /** Raised when the bytes that an import makes change, so that old stores are made anew. */
-const IMPORT_VERSION = 2
+const IMPORT_VERSION = 3
 /** What the store was made from; compared to know whether it's up to date. */
 const SOURCE_FILE = 'source.json'
 

@@ -3,8 +3,13 @@ import type { ModelId, PieceHash } from '../ids.ts'
 /** A content-addressed run of bytes, at most `PIECE_BYTES` long; the only thing that is ever downloaded. */
 export type Piece = { readonly sha256: PieceHash; readonly bytes: number }
 
-/** `q4`, `q8`: blocks of 32 columns with an f32 scale each. */
+/** `q4`, `q8`: blocks of 32 columns with an f32 scale each; a `q4` model has its table and head in q8. */
 export type WeightDtype = 'f32' | 'f16' | 'q8' | 'q4'
+
+/** What the embedding's table and the head are kept in: 4 bits cost them more than all layers. */
+export function tableDtype(dtype: WeightDtype): Exclude<WeightDtype, 'q4'> {
+  return dtype === 'q4' ? 'q8' : dtype
+}
 
 export function isQuantized(dtype: WeightDtype): dtype is 'q4' | 'q8' {
   return dtype === 'q4' || dtype === 'q8'

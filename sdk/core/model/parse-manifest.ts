@@ -4,6 +4,7 @@ import { LAYERS_MAX, PIECE_BYTES } from '../limits.ts'
 import { isRecord, jsonFields, type JsonFields } from './json-fields.ts'
 import {
   isQuantized,
+  tableDtype,
   type Block,
   type EmbeddingTable,
   type Manifest,
@@ -135,7 +136,8 @@ function parseTable(fields: JsonFields, dataBytes: number, shape: Shape): Embedd
   const dtype = oneOf(fields, 'dtype', DTYPES)
   const offset = fields.integer('offset', BYTES)
   const bits = { f32: 32, f16: 16, q8: 8, q4: 4 }[dtype]
-  if (rows !== shape.vocabSize || columns !== shape.hiddenSize || dtype !== shape.dtype) {
+  const fits = dtype === shape.dtype || dtype === tableDtype(shape.dtype)
+  if (rows !== shape.vocabSize || columns !== shape.hiddenSize || !fits) {
     throw invalid('the embedding table does not fit the sizes of the model')
   }
   if (offset + (rows * columns * bits) / 8 > dataBytes) throw invalid('the table exceeds its data')

@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { TINY_CONFIG } from '../../../test/support/models.ts'
 import { CrowdError } from '../errors.ts'
-import { parseLlamaConfig, parseTokenIds } from './llama-config.ts'
-import { inverseFrequencies } from './rope.ts'
+import { parseDecoder } from './parse-decoder.ts'
 
 function refusal(changes: Record<string, unknown>): string {
   try {
-    parseLlamaConfig({ ...TINY_CONFIG, ...changes })
+    parseDecoder({ ...TINY_CONFIG, ...changes })
     return 'accepted'
   } catch (error) {
     return error instanceof CrowdError ? `${error.code}: ${error.message}` : String(error)
@@ -16,25 +15,24 @@ function refusal(changes: Record<string, unknown>): string {
 describe('config.json', () => {
   it('gives sizes, with the defaults of the format', () => {
     const rest = { ...TINY_CONFIG, num_key_value_heads: undefined, head_dim: null }
-    expect(parseLlamaConfig(rest)).toMatchObject({
+    expect(parseDecoder(rest)).toMatchObject({
       hiddenSize: 64,
       headCount: 4,
       kvHeadCount: 4,
       headSize: 16,
-      layerCount: 2,
       contextLength: 64,
-      tiedEmbedding: true,
-      rope: { theta: 10_000, scaling: { kind: 'none' } },
+      head: { tied: true },
       eosTokenIds: [2],
     })
   })
 
   it.each([
-    [{ model_type: 'gpt2', architectures: ['GPT2LMHeadModel'] }, 'model-unsupported', 'GPT2LMHead'],
-    [{ attention_bias: true }, 'model-unsupported', 'attention_bias'],
-    [{ mlp_bias: true }, 'model-unsupported', 'mlp_bias'],
-    [{ hidden_act: 'gelu' }, 'model-unsupported', 'gelu'],
-    [{ rope_scaling: { rope_type: 'yarn', factor: 2 } }, 'model-unsupported', '"yarn"'],
+    [{ model_type: 't5', architectures: ['T5Model'] }, 'model-unsupported', 'T5Model'],
+    [{ architectures: ['LlamaForSequenceClassification'] }, 'model-unsupported', 'Sequence'],
+    [{ hidden_act: 'tanh' }, 'model-unsupported', 'tanh'],
+    [{ rope_scaling: { rope_type: 'spiral', factor: 2 } }, 'model-unsupported', '"spiral"'],
+    [{ rope_scaling: { rope_type: 'linear' } }, 'model-invalid', '"factor" is missing'],
+    [{ partial_rotary_factor: 3 }, 'model-invalid', '48 of 16'],
     [{ quantization_config: { bits: 4 } }, 'model-unsupported', 'quantization_config'],
     [{ sliding_window: 4096 }, 'model-unsupported', 'sliding_window'],
     [{ hidden_size: undefined }, 'model-invalid', '"hidden_size" is missing'],
@@ -58,38 +56,30 @@ describe('config.json', () => {
       rope_theta: 7,
       rope_parameters: { rope_type: 'default', rope_theta: 500_000 },
     }
-    expect(parseLlamaConfig(config).rope).toEqual({ theta: 500_000, scaling: { kind: 'none' } })
+    expect(parseDecoder(config).layers[0]?.attention.positions).toEqual({
+      kind: 'rope',
+      rope: { theta: 500_000, size: 16, scaling: { kind: 'none' } },
+    })
   })
 
-  it('takes one end-of-text id, several, or none', () => {
-    expect(parseTokenIds(3, 'f')).toEqual([3])
-    expect(parseTokenIds([3, 4], 'f')).toEqual([3, 4])
-    expect(parseTokenIds(null, 'f')).toEqual([])
-  })
-})
-
-describe('rotary frequencies', () => {
-  const scaling = {
-    kind: 'llama3',
-    factor: 8,
-    lowFrequencyFactor: 1,
-    highFrequencyFactor: 4,
-    originalContext: 8192,
-  } as const
-
-  it('fall geometrically from 1', () => {
-    const plain = { theta: 10_000, scaling: { kind: 'none' } } as const
-    expect([...inverseFrequencies(plain, 8)]).toEqual([1, 0.1, 0.01, 0.001].map(Math.fround))
+  it.each([
+    [3, undefined, [3]],
+    [[3, 4], {}, [3, 4]],
+    [null, {}, []],
+    // generation_config.json has the last word.
+    [3, { eos_token_id: [5, 6] }, [5, 6]],
+  ])('takes the end-of-text ids %j and %j', (own, generation, ids) => {
+    expect(parseDecoder({ ...TINY_CONFIG, eos_token_id: own }, generation).eosTokenIds).toEqual(ids)
   })
 
-  it('of Llama 3 keep the fast ones and slow the slow ones by the factor', () => {
-    const plain = inverseFrequencies({ theta: 500_000, scaling: { kind: 'none' } }, 128)
-    const scaled = inverseFrequencies({ theta: 500_000, scaling }, 128)
-    expect(scaled[0]).toBe(plain[0])
-    expect(scaled[63]).toBeCloseTo(plain[63]! / 8, 12)
-    // In between they blend, and never grow.
-    expect([...scaled].every((value, i) => value <= plain[i]! && value >= plain[i]! / 8.001)).toBe(
-      true,
-    )
+  it('refuses an end-of-text id outside the vocabulary', () => {
+    expect(() => parseDecoder(TINY_CONFIG, { eos_token_id: 96 })).toThrow(/96 is outside/)
+  })
+
+  it('serves the context that is asked for, up to the model’s own', () => {
+    const long = { ...TINY_CONFIG, max_position_embeddings: 100_000 }
+    expect(parseDecoder(long).contextLength).toBe(8192)
+    expect(parseDecoder(long, undefined, 50_000).contextLength).toBe(50_000)
+    expect(() => parseDecoder(long, undefined, 100_001)).toThrow(/from 1 to 100000/)
   })
 })

@@ -27,7 +27,7 @@ import torch
 import transformers
 
 import checkpoint
-from families import FAMILIES
+from families import FAMILIES, phi3
 from gguf_tokenizers import write_bpe, write_spm
 from k_blocks import KBlocks
 from make_checkpoints import OUT, best_seed, write_results
@@ -57,7 +57,8 @@ FILES = {
     "gemma3-q8_0": entry("gemma3", "Q8_0", config={"query_pre_attn_scalar": 16, "num_hidden_layers": 6,
         "layer_types": ["sliding_attention"] * 5 + ["full_attention"]}),
     "gpt2-q8_0": entry("gpt2", "Q8_0", files={"n_ctx": 64}),
-    "phi3-q8_0": entry("phi3-longrope", "Q8_0", config={"sliding_window": 32}),
+    "phi3-q8_0": entry("phi3-longrope", "Q8_0", config=phi3(
+        original=256, maximum=1024, num_key_value_heads=2, num_hidden_layers=1, sliding_window=64)),
     "mixtral-q8_0": entry("mixtral", "Q8_0"),
     "qwen3moe-q8_0": entry("qwen3-moe", "Q8_0"),
     "olmoe-q8_0": entry("olmoe", "Q8_0"),
@@ -179,7 +180,8 @@ def make(name, item):
 def make_vocabulary(name):
     """A file without tensors, as llama.cpp keeps them for tests of its tokenizers, and texts with their ids."""
     size = VOCAB[name]
-    config = {**json.loads((OUT / "llama-head8/config.json").read_text()), "vocab_size": size}
+    family = "gemma2" if name == "spm-gemma" else "llama-head8"
+    config = {**json.loads((OUT / family / "config.json").read_text()), "vocab_size": size}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / "config.json").write_text(json.dumps(config))

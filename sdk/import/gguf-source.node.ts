@@ -13,22 +13,7 @@ import type { SourceTensor, TensorSource } from '../core/model/tensor-source.ts'
 import { asBytes } from '../core/tensor/views.ts'
 import { readGgufHeader, type GgufHeader } from './gguf-header.node.ts'
 import { shardPaths } from './gguf-shards.ts'
-
-/** A model in a GGUF file, opened but not read, as the Hugging Face layout has it. */
-export type GgufSource = {
-  /** What it is called where nobody names it. */
-  readonly name: string
-  /** config.json, parsed. */
-  readonly config: unknown
-  /** generation_config.json, parsed. */
-  readonly generationConfig: unknown
-  /** Tokenizer and settings files, by name. */
-  readonly files: ReadonlyMap<string, () => Promise<Uint8Array>>
-  readonly weights: TensorSource
-  /** Changes when any of the files does. */
-  readonly fingerprint: string
-  readonly close: () => Promise<void>
-}
+import type { ModelSource } from './model-source.node.ts'
 
 /** One open file of a model. */
 type Shard = { readonly file: string; readonly handle: FileHandle; readonly header: GgufHeader }
@@ -42,7 +27,7 @@ type Placed = { readonly tensor: GgufTensor; readonly shard: Shard }
  * they are read.
  * @throws CrowdError model-not-found, model-invalid, model-unsupported (the part is named)
  */
-export async function openGguf(path: string): Promise<GgufSource> {
+export async function openGguf(path: string): Promise<ModelSource> {
   const shards: Shard[] = []
   const close = async (): Promise<void> => {
     await Promise.all(shards.splice(0).map(({ handle }) => handle.close()))
@@ -82,7 +67,7 @@ async function openShard(path: string): Promise<Shard> {
   }
 }
 
-async function describe(shards: readonly Shard[]): Promise<Omit<GgufSource, 'close'>> {
+async function describe(shards: readonly Shard[]): Promise<Omit<ModelSource, 'close'>> {
   const [first] = shards
   if (first === undefined) throw new CrowdError('internal', 'A GGUF model without files.')
   const { file } = first

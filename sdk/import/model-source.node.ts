@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { CrowdError } from '../core/errors.ts'
 import type { TensorSource } from '../core/model/tensor-source.ts'
+import { openGguf } from './gguf-source.node.ts'
 import { openModelDirectory } from './model-directory.node.ts'
 
 /** A published model that is opened but not read, whatever it is stored as. */
@@ -27,5 +28,6 @@ export type ModelSource = {
 export async function openModelSource(path: string): Promise<ModelSource> {
   const info = await stat(path).catch(() => null)
   if (info?.isDirectory()) return openModelDirectory(path)
-  throw new CrowdError('model-not-found', `There is no directory ${path}.`)
+  if (info?.isFile() && /\.gguf$/i.test(path)) return openGguf(path)
+  throw new CrowdError('model-not-found', `There is no directory or GGUF file ${path}.`)
 }

@@ -61,7 +61,7 @@ describe('dequantising', () => {
     const blocks = bytesOf(bytes)
     const count = blocks.length / 18
     // A quantiser that gives the extreme value the quantum -8, as every writer of this type does.
-    for (let block = 0; block < count; block++) blocks[block * 18 + 2] &= 0xf0
+    for (let block = 0; block < count; block++) blocks[block * 18 + 2]! &= 0xf0
     const floats = new Float32Array(count * 32)
     findTensorType(2)!.dequantize(blocks, floats)
     const { packed, scales } = quantizeQ4(floats, count, 32)

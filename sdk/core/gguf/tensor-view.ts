@@ -10,7 +10,7 @@ export type TensorView = {
   readonly firstRow: number
   /** Row (or, of a vector, element) of the GGUF tensor, counted from `firstRow`, for a row of this one; absent: the same. */
   readonly sourceRow?: ((row: number) => number) | undefined
-  /** The GGUF tensor has rows and columns exchanged. */
+  /** The GGUF tensor has rows and columns exchanged; matrices only. */
   readonly transposed: boolean
   /** Added to each value. */
   readonly add: number
@@ -26,7 +26,7 @@ export type Change =
 
 /** The whole of a tensor, with its change undone. */
 export function viewTensor(name: string, tensor: GgufTensor, change: Change): TensorView {
-  const transposed = change.kind === 'transposed'
+  const transposed = change.kind === 'transposed' && tensor.dims.length === 2
   return {
     name,
     tensor,

@@ -38,7 +38,7 @@ export function addAttention(builder: GraphBuilder, input: string, parts: Attent
   const states = [rotated('q', queries, headCount), rotated('k', keys, kvHeadCount)]
   const past = [`past_key_values.${layer}.key`, `past_key_values.${layer}.value`]
   const tables = fused ? shared.rotaryTables(positions.rope) : []
-  const bias = positions.kind === 'alibi' ? ['', '', '', shared.distanceBias(positions.scale)] : []
+  const bias = positions.kind === 'alibi' ? ['', '', '', shared.distanceBias(positions)] : []
   const attended = builder.node(
     'GroupQueryAttention',
     `${name}/GroupQueryAttention`,

@@ -74,10 +74,15 @@ export type Activation = 'silu' | 'gelu' | 'gelu-tanh' | 'relu'
 
 /** What tells a query how far away a key is. */
 export type PositionScheme =
-  | { readonly kind: 'rope'; readonly rope: RopeParams }
-  /** A linear bias per head (Press, Smith and Lewis 2021), times `scale`. */
-  | { readonly kind: 'alibi'; readonly scale: number }
-  | { readonly kind: 'none' }
+  { readonly kind: 'rope'; readonly rope: RopeParams } | AlibiScheme | { readonly kind: 'none' }
+
+/** A linear bias per head (Press, Smith and Lewis 2021), times `scale`. */
+export type AlibiScheme = {
+  readonly kind: 'alibi'
+  readonly scale: number
+  /** Slopes, positions and their products are rounded to bfloat16, as in the code that trained Falcon. */
+  readonly rounded: boolean
+}
 
 export type AttentionSpec = {
   readonly query: Projection

@@ -1,8 +1,8 @@
 import { int } from '../graph/graph.ts'
 import { TYPE_CODES } from '../graph/onnx-format.ts'
 import type { GraphBuilder } from '../model/graph-builder.ts'
-import { alibiSlopes } from './alibi.ts'
-import type { Decoder } from './decoder.ts'
+import { addDistanceBias } from './alibi.ts'
+import type { AlibiScheme, Decoder } from './decoder.ts'
 import { attentionFactor, inverseFrequencies, type RopeParams } from './rope.ts'
 
 /** Values that follow from lengths alone and that layers read; each is made when first asked for. */
@@ -20,7 +20,7 @@ export type Shared = {
   /** i64 [S]: positions of the new tokens, `offset` further on. */
   readonly positions: (offset: number) => string
   /** f32 [1, heads, S, T], ALiBi: slope × position of the key × scale. */
-  readonly distanceBias: (scale: number) => string
+  readonly distanceBias: (scheme: AlibiScheme) => string
 }
 
 export function addShared(builder: GraphBuilder, decoder: Decoder): Shared {
@@ -44,6 +44,7 @@ export function addShared(builder: GraphBuilder, decoder: Decoder): Shared {
     return node('Unsqueeze', '/model/position/Unsqueeze', [lengths().past, zero])
   })
   const tables: { readonly rope: RopeParams; readonly names: [string, string] }[] = []
+  const biases = new Map<string, string>()
   return {
     seqlens,
     total,
@@ -63,7 +64,14 @@ export function addShared(builder: GraphBuilder, decoder: Decoder): Shared {
       const added = constant('position.offset', 'i64', [], BigInt64Array.of(BigInt(offset)))
       return node('Add', '/model/position/Add', [range, added])
     },
-    distanceBias: onceFor((scale) => addDistanceBias(builder, { decoder, scale, lengths })),
+    distanceBias: (scheme) => {
+      const key = JSON.stringify(scheme)
+      const made = biases.get(key)
+      const bias =
+        made ?? addDistanceBias(builder, { headCount: decoder.headCount, scheme, ...lengths() })
+      biases.set(key, bias)
+      return bias
+    },
   }
 }
 
@@ -72,23 +80,14 @@ function once<T>(make: () => T): () => T {
   return () => (made ??= { value: make() }).value
 }
 
-function onceFor(make: (scale: number) => string): (scale: number) => string {
-  const made = new Map<number, string>()
-  return (scale) => {
-    const value = made.get(scale) ?? make(scale)
-    made.set(scale, value)
-    return value
-  }
-}
-
 /** GroupQueryAttention rotates by itself only multiples of 16. */
 function fusesRotary({ headSize }: Decoder, { size }: RopeParams): boolean {
   return headSize % 16 === 0 && size % 16 === 0
 }
 
+/** i64 []: new tokens, all tokens, and their difference. */
 type Lengths = { readonly tokens: string; readonly total: string; readonly past: string }
 
-/** i64 []: new tokens, all tokens, and their difference. */
 function addLengths({ node }: GraphBuilder, total: string, one: string): Lengths {
   const shape = node('Shape', '/model/position/Shape', ['input_ids'])
   const tokens = node('Gather', '/model/position/Gather', [shape, one])
@@ -122,35 +121,4 @@ function addRotaryTables(
     return node('Mul', `/model/rope${mark}/${op}/Mul`, [plain, by], { outputs })
   }
   return [table('Cos'), table('Sin')]
-}
-
-/**
- * Biases that differ by a constant along a row give the same softmax, so the key's own position serves as its
- * distance.
- */
-function addDistanceBias(
-  { node, constant }: GraphBuilder,
-  parts: { decoder: Decoder; scale: number; lengths: () => Lengths },
-): string {
-  const { decoder, scale } = parts
-  const { headCount } = decoder
-  const { total, tokens } = parts.lengths()
-  const slopes = alibiSlopes(headCount).map((slope) => slope * scale)
-  const column = constant('alibi.slopes', 'f32', [1, headCount, 1, 1], Float32Array.from(slopes))
-  const zero = constant('alibi.zero', 'i64', [], BigInt64Array.of(0n))
-  const one = constant('const.one', 'i64', [], BigInt64Array.of(1n))
-  const range = node('Range', '/model/alibi/Range', [zero, total, one])
-  const keys = node('Cast', '/model/alibi/Cast', [range], {
-    attributes: { to: int(TYPE_CODES.f32) },
-  })
-  const row = node('Mul', '/model/alibi/Mul', [column, keys])
-  const axis = constant('const.axis_0', 'i64', [1], BigInt64Array.of(0n))
-  const vectors = [tokens, total].map((length, i) =>
-    node('Unsqueeze', `/model/alibi/Unsqueeze_${i}`, [length, axis]),
-  )
-  const front = constant('alibi.shape', 'i64', [2], BigInt64Array.of(1n, BigInt(headCount)))
-  const shape = node('Concat', '/model/alibi/Concat', [front, ...vectors], {
-    attributes: { axis: int(0) },
-  })
-  return node('Expand', '/model/alibi/Expand', [row, shape])
 }

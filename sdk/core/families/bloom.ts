@@ -68,7 +68,7 @@ function bloomLayer(
       scale: 1 / Math.sqrt(headSize),
       softcap: 0,
       window: 0,
-      positions: { kind: 'alibi', scale: 1 },
+      positions: { kind: 'alibi', scale: 1, rounded: false },
     },
     attentionPostNorm: null,
     order: 'sequential',

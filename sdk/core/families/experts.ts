@@ -110,7 +110,7 @@ function expertMlp(
     (name) => gatedMlp(name, sizes, { bias: false, activation }),
     {
       hidden,
-      count: sizeOf(fields, 'num_experts'),
+      count: sizeOf(fields, 'num_experts', 'num_local_experts'),
       top: sizeOf(fields, 'num_experts_per_tok'),
       normalise: options.normalise,
     },

@@ -36,7 +36,7 @@ export const FALCON: Family = {
     const { headSize } = variant.heads
     const positions: PositionScheme = flag(fields, 'alibi', false)
       ? // Scaled together with the scores.
-        { kind: 'alibi', scale: 1 / Math.sqrt(headSize) }
+        { kind: 'alibi', scale: 1 / Math.sqrt(headSize), rounded: true }
       : { kind: 'rope', rope: parseRope(fields, { headSize, contextLength }) }
     return {
       ...variant.heads,

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { PieceHash } from '../../sdk/core/ids.ts'
 import type { Manifest } from '../../sdk/core/model/manifest.ts'
 import { parseConfig, type Flags } from '../../signaling/config.ts'
+import type { HostedModel } from '../../signaling/hosted-model.ts'
 import { createHost, type Host, type HostDeps, type StartedHost } from '../../signaling/server.ts'
 import { modelOf } from './host-fixtures.ts'
 import { createLetterTokenizer } from './letter-tokenizer.ts'
@@ -71,13 +72,18 @@ export async function testDeps(folder: string): Promise<{
     await writeFile(join(siteDir, `${page}.html`), `<!doctype html><title>${page}</title>`)
   await writeFile(join(siteDir, 'assets', 'app-1234.js'), 'export {}')
   await writeFile(join(siteDir, 'assets', 'ort-1234.wasm'), Uint8Array.of(0, 97, 115, 109))
+  const hosted: HostedModel = { name: manifest.id, isBuiltin: true, manifest, directory }
   return {
     deps: {
       siteDir,
-      prepareModel: () => Promise.resolve({ manifest, directory }),
+      prepareModel: () => Promise.resolve(hosted),
+      openLibrary: () => ({
+        list: () =>
+          Promise.resolve([{ name: hosted.name, isBuiltin: true, size: null, problem: '' }]),
+        open: () => Promise.resolve(hosted),
+      }),
       // Letters are tokens; the end token of this model has none.
       openTokenizer: () => Promise.resolve(createLetterTokenizer()),
-      isBuiltin: () => Promise.resolve(true),
       addresses: ['192.168.1.20'],
       log: (line) => void process.stderr.write(`${line}\n`),
     },

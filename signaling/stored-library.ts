@@ -1,0 +1,98 @@
+import { readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { CrowdError, toCrowdError } from '../sdk/core/errors.ts'
+import { blockPieces, type Manifest } from '../sdk/core/model/manifest.ts'
+import { openModelDirectory } from '../sdk/import/model-directory.node.ts'
+import { MANIFEST_FILE, readManifest } from '../sdk/import/model-store.node.ts'
+import { builtinModels } from '../sdk/import/resolve-model.node.ts'
+import { storeModel } from '../sdk/import/stored-model.node.ts'
+import type { HostedModel } from './hosted-model.ts'
+import type { KnownModel, ModelLibrary, ModelSize } from './model-library.ts'
+
+/** The built-in models and those that lie cut in the data folder. */
+export function createStoredLibrary(folders: {
+  readonly builtinDir: string
+  readonly dataDir: string
+}): ModelLibrary {
+  const { builtinDir, dataDir } = folders
+  const storeOf = (name: string): string => join(dataDir, 'models', name)
+
+  async function stored(): Promise<string[]> {
+    const entries = await readdir(join(dataDir, 'models'), { withFileTypes: true }).catch(() => [])
+    const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
+    const cut = await Promise.all(names.map((name) => isFile(join(storeOf(name), MANIFEST_FILE))))
+    return names.filter((_, index) => cut[index])
+  }
+
+  async function known(name: string, isBuiltin: boolean): Promise<KnownModel> {
+    try {
+      const size = isBuiltin
+        ? await sizeOfSource(join(builtinDir, name))
+        : sizeOfManifest(await readManifest(storeOf(name)))
+      return { name, isBuiltin, size, problem: '' }
+    } catch (thrown) {
+      return { name, isBuiltin, size: null, problem: toCrowdError(thrown).message }
+    }
+  }
+
+  return {
+    async list() {
+      const builtin = await builtinModels(builtinDir)
+      const others = (await stored()).filter((name) => !builtin.includes(name)).sort()
+      return await Promise.all([
+        ...builtin.map((name) => known(name, true)),
+        ...others.map((name) => known(name, false)),
+      ])
+    },
+    async open(name, onStep) {
+      if ((await builtinModels(builtinDir)).includes(name)) {
+        onStep(`cutting ${name} into blocks, unless that was done before`)
+        const { manifest, storeDir } = await storeModel(name, dataDir)
+        return { name, isBuiltin: true, manifest, directory: storeDir }
+      }
+      if (!(await stored()).includes(name))
+        throw new CrowdError('model-not-found', `this host knows no model "${name.slice(0, 80)}"`)
+      return await openStored(name, storeOf(name), onStep)
+    },
+  }
+}
+
+/** A model whose files are not all there would leave the devices without them later. */
+async function openStored(
+  name: string,
+  directory: string,
+  onStep: (step: string) => void,
+): Promise<HostedModel> {
+  const manifest = await readManifest(directory)
+  const pieces = [...manifest.blocks.flatMap(blockPieces), ...Object.values(manifest.files)]
+  onStep(`looking for the ${pieces.length} files of ${name}`)
+  for (const { sha256, bytes } of pieces) {
+    const info = await stat(join(directory, 'pieces', sha256)).catch(() => null)
+    if (info?.size !== bytes)
+      throw new CrowdError('model-invalid', `${name}: the piece ${sha256} is missing or cut short`)
+  }
+  return { name, isBuiltin: false, manifest, directory }
+}
+
+function sizeOfManifest({ layerCount, contextLength, blocks }: Manifest): ModelSize {
+  const pieces = blocks.flatMap(blockPieces).map((piece) => [piece.sha256, piece.bytes] as const)
+  // A tied table is one piece in two blocks.
+  const bytes = [...new Map(pieces).values()].reduce((sum, one) => sum + one, 0)
+  return { layerCount, contextLength, bytes }
+}
+
+/** Before it is cut: the sizes of its files. */
+async function sizeOfSource(directory: string): Promise<ModelSize> {
+  const { config } = await openModelDirectory(directory)
+  const files = (await readdir(directory)).filter((file) => file.endsWith('.safetensors'))
+  const sizes = await Promise.all(files.map((file) => stat(join(directory, file))))
+  const bytes = sizes.reduce((sum, { size }) => sum + size, 0)
+  return { layerCount: config.layerCount, contextLength: config.contextLength, bytes }
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return stat(path).then(
+    (info) => info.isFile(),
+    () => false,
+  )
+}

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { PieceHash } from '../../sdk/core/ids.ts'
-import type { Manifest } from '../../sdk/core/model/manifest.ts'
+import type { Manifest, Piece } from '../../sdk/core/model/manifest.ts'
 import { parseConfig, type Flags } from '../../signaling/config.ts'
 import type { HostedModel } from '../../signaling/hosted-model.ts'
 import { createHost, type Host, type HostDeps, type StartedHost } from '../../signaling/server.ts'
@@ -25,9 +25,12 @@ export type TestHost = {
 const PIECE_BYTES = 5_000
 
 /** A host on a free loopback port with a model of six layers whose pieces really lie on the disk. */
-export async function startTestHost(flags: Flags = {}): Promise<TestHost> {
+export async function startTestHost(
+  flags: Flags = {},
+  files: Readonly<Record<string, unknown>> = {},
+): Promise<TestHost> {
   const folder = await mkdtemp(join(tmpdir(), 'crowdinfer-host-'))
-  const { deps, piece } = await testDeps(folder)
+  const { deps, piece } = await testDeps(folder, files)
   const logged: string[] = []
   const dataDir = join(folder, 'data')
   const config = parseConfig({ port: '0', host: '127.0.0.1', data: dataDir, stages: '2', ...flags })
@@ -48,7 +51,11 @@ export async function startTestHost(flags: Flags = {}): Promise<TestHost> {
   }
 }
 
-export async function testDeps(folder: string): Promise<{
+/** @param files of the model, by name, as JSON */
+export async function testDeps(
+  folder: string,
+  files: Readonly<Record<string, unknown>> = {},
+): Promise<{
   readonly deps: HostDeps
   readonly piece: { readonly hash: PieceHash; readonly bytes: Uint8Array }
 }> {
@@ -57,17 +64,25 @@ export async function testDeps(folder: string): Promise<{
   await mkdir(join(directory, 'pieces'), { recursive: true })
   await mkdir(join(siteDir, 'assets'), { recursive: true })
   const bytes = Uint8Array.from({ length: PIECE_BYTES }, (_, index) => index & 255)
-  const hash = createHash('sha256').update(bytes).digest('hex') as PieceHash
   const base = modelOf()
+  const store = async (content: Uint8Array): Promise<Piece> => {
+    const sha256 = createHash('sha256').update(content).digest('hex') as PieceHash
+    await writeFile(join(directory, 'pieces', sha256), content)
+    return { sha256, bytes: content.length }
+  }
+  const stored: Record<string, Piece> = {}
+  for (const [name, json] of Object.entries(files))
+    stored[name] = await store(new TextEncoder().encode(JSON.stringify(json)))
+  const { sha256: hash } = await store(bytes)
   const manifest: Manifest = {
     ...base,
+    files: stored,
     blocks: base.blocks.map((block) => ({
       ...block,
       data: [{ sha256: hash, bytes: PIECE_BYTES }],
     })),
   }
   await writeFile(join(directory, 'manifest.json'), JSON.stringify(manifest))
-  await writeFile(join(directory, 'pieces', hash), bytes)
   for (const page of ['index', 'join', 'dashboard'])
     await writeFile(join(siteDir, `${page}.html`), `<!doctype html><title>${page}</title>`)
   await writeFile(join(siteDir, 'assets', 'app-1234.js'), 'export {}')

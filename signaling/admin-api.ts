@@ -1,7 +1,9 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import express, { Router, type NextFunction, type Request, type Response } from 'express'
 import { CrowdError, ERROR_CODES, toCrowdError, type ErrorCode } from '../sdk/core/errors.ts'
-import type { SwarmState } from '../sdk/core/swarm/state.ts'
+import { swarmAdvice } from '../sdk/core/swarm/advice.ts'
+import type { Assignment, ModelChange, SwarmState } from '../sdk/core/swarm/state.ts'
+import { isAwaited } from '../sdk/core/swarm/views.ts'
 import type { HostedModels } from './hosted-models.ts'
 import type { KnownModel, ModelLibrary } from './model-library.ts'
 import type { ModelSwitch } from './model-switch.ts'
@@ -97,7 +99,7 @@ function modelsBody(deps: AdminApiDeps, known: readonly KnownModel[], operator: 
   return {
     operator,
     served: served.name,
-    change: change === null ? null : { model: change.name, phase: change.phase, step: change.step },
+    change: change === null ? null : changeBody(deps.state(), change),
     failure: changeFailure === null ? null : failureBody(changeFailure, operator),
     models: known.map(({ name, isBuiltin, size, problem }) => ({
       name,
@@ -108,6 +110,25 @@ function modelsBody(deps: AdminApiDeps, known: readonly KnownModel[], operator: 
       bytes: size?.bytes ?? null,
       problem: operator ? problem : problem === '' ? '' : ERROR_CODES['model-invalid'],
     })),
+  }
+}
+
+/** How far the devices are, of those that hold something or are to. */
+function changeBody(state: SwarmState, { name, phase, step }: ModelChange): unknown {
+  const workers = [...state.peers.values()].filter((peer) => peer.role === 'worker')
+  const assigned = workers.flatMap(({ assignment }) => (assignment?.range ? [assignment] : []))
+  const sum = (pick: (one: Assignment) => number): number =>
+    assigned.reduce((total, one) => total + pick(one), 0)
+  const loading = assigned.filter((one) => one.state !== 'ready' && one.state !== 'failed')
+  return {
+    model: name,
+    phase,
+    step,
+    ready: assigned.filter((one) => one.state === 'ready').length,
+    busy: workers.filter(isAwaited).length + loading.length,
+    doneBytes: sum((one) => one.doneBytes),
+    totalBytes: sum((one) => one.totalBytes),
+    advice: swarmAdvice(state),
   }
 }
 

@@ -26,9 +26,11 @@ export function createStoredLibrary(folders: {
 
   async function known(name: string, isBuiltin: boolean): Promise<KnownModel> {
     try {
-      const size = isBuiltin
-        ? await sizeOfSource(join(builtinDir, name))
-        : sizeOfManifest(await readManifest(storeOf(name)))
+      const cut = readManifest(storeOf(name))
+      // A built-in model that isn't cut yet, or badly, is cut when it is opened.
+      const manifest = isBuiltin ? await cut.catch(() => null) : await cut
+      const size =
+        manifest === null ? await sizeOfSource(join(builtinDir, name)) : sizeOfManifest(manifest)
       return { name, isBuiltin, size, problem: '' }
     } catch (thrown) {
       return { name, isBuiltin, size: null, problem: toCrowdError(thrown).message }

@@ -9,7 +9,7 @@ import {
   type FakeAnswer,
   type FakeConnection,
 } from '../fixtures/fake-connection.ts'
-import { anOpenState, aSwarm, peerId } from '../fixtures/snapshots.ts'
+import { anOpenState, aPeer, aSwarm, peerId } from '../fixtures/snapshots.ts'
 import App from './App.svelte'
 import { createChat, type Chat } from './chat.svelte.ts'
 
@@ -104,8 +104,12 @@ describe('the chat page', () => {
     await expect.element(page.getByTestId('blocked')).toHaveTextContent('changing to other')
     const advice = '12 of 12 layers on the way: a device is loading them'
     const change = { name: 'other', phase: 'loading', step: '' } as const
-    connection.setSwarm(aSwarm({ complete: false, advice, change }))
+    const loading = aPeer({ state: 'fetching' })
+    connection.setSwarm(aSwarm({ complete: false, advice, change, peers: [loading] }))
     await expect.element(page.getByTestId('ring-changing')).toHaveTextContent(advice)
+    // Where nobody loads, somebody has to be invited.
+    connection.setSwarm(aSwarm({ complete: false, advice: 'open 2 more tabs', change, peers: [] }))
+    await expect.element(page.getByTestId('join-link')).toBeVisible()
   })
 
   test('streams an answer and says who computed it and how fast', async () => {

@@ -28,8 +28,8 @@ export function hostDeps(progress: (line: string) => void): HostDeps {
       const { model, dataDir } = config
       const library = openLibrary(config)
       const known = (await library.list()).find(({ name }) => name === model)
-      // A directory of that name counts more than what was once made of it.
-      if (known?.isBuiltin === false && !(await isDirectory(model)))
+      // A directory or file of that name counts more than what was once made of it.
+      if (known?.isBuiltin === false && !(await exists(model)))
         return await library.open(model, (step) => progress(step))
       const { name, manifest, storeDir } = await storeModel(model, dataDir, (found) =>
         progress(`preparing the model ${found.name} (once, then it is kept in ${found.storeDir})`),
@@ -45,9 +45,9 @@ function openLibrary({ dataDir }: Config): ModelLibrary {
   return createStoredLibrary({ builtinDir: builtinDirectory(), dataDir })
 }
 
-async function isDirectory(path: string): Promise<boolean> {
+async function exists(path: string): Promise<boolean> {
   return stat(path).then(
-    (info) => info.isDirectory(),
+    () => true,
     () => false,
   )
 }

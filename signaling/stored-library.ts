@@ -1,9 +1,11 @@
-import { readdir, stat } from 'node:fs/promises'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CrowdError, toCrowdError } from '../sdk/core/errors.ts'
+import { LAYERS_MAX, PROMPT_MAX_TOKENS } from '../sdk/core/limits.ts'
+import { jsonFields } from '../sdk/core/model/json-fields.ts'
 import { blockPieces, type Manifest } from '../sdk/core/model/manifest.ts'
-import { openModelDirectory } from '../sdk/import/model-directory.node.ts'
 import { MANIFEST_FILE, readManifest } from '../sdk/import/model-store.node.ts'
+import { parseJson } from '../sdk/import/safetensors-source.node.ts'
 import { builtinModels } from '../sdk/import/resolve-model.node.ts'
 import { storeModel } from '../sdk/import/stored-model.node.ts'
 import type { HostedModel } from './hosted-model.ts'
@@ -83,13 +85,17 @@ function sizeOfManifest({ layerCount, contextLength, blocks }: Manifest): ModelS
   return { layerCount, contextLength, bytes }
 }
 
-/** Before it is cut: the sizes of its files. */
+/** Before a built-in model is cut: what its files say. @throws CrowdError model-invalid */
 async function sizeOfSource(directory: string): Promise<ModelSize> {
-  const { config } = await openModelDirectory(directory)
+  const text = await readFile(join(directory, 'config.json'), 'utf8')
+  const config = jsonFields(parseJson(text, 'config.json'), 'config.json')
   const files = (await readdir(directory)).filter((file) => file.endsWith('.safetensors'))
   const sizes = await Promise.all(files.map((file) => stat(join(directory, file))))
-  const bytes = sizes.reduce((sum, { size }) => sum + size, 0)
-  return { layerCount: config.layerCount, contextLength: config.contextLength, bytes }
+  return {
+    layerCount: config.integer('num_hidden_layers', { min: 1, max: LAYERS_MAX }),
+    contextLength: config.integer('max_position_embeddings', { min: 1, max: PROMPT_MAX_TOKENS }),
+    bytes: sizes.reduce((sum, { size }) => sum + size, 0),
+  }
 }
 
 async function isFile(path: string): Promise<boolean> {

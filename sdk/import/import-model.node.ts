@@ -1,6 +1,7 @@
 import { mkdir, readFile, stat } from 'node:fs/promises'
-import { basename, join, resolve } from 'node:path'
-import { CrowdError } from '../core/errors.ts'
+import { join, resolve } from 'node:path'
+import { parseDecoder } from '../core/families/parse-decoder.ts'
+import type { Decoder } from '../core/decoder/decoder.ts'
 import type { ModelId } from '../core/ids.ts'
 import { blockData, checkSource } from '../core/model/make-weight.ts'
 import { blockPieces, type Block, type Manifest, type Piece } from '../core/model/manifest.ts'
@@ -9,7 +10,8 @@ import { parseManifest } from '../core/model/parse-manifest.ts'
 import { planModel, type BlockPlan } from '../core/model/plan-model.ts'
 import type { TensorSource } from '../core/model/tensor-source.ts'
 import { writeAtomically } from '../storage/atomic-file.node.ts'
-import { openModelDirectory, readModelFile, type ModelDirectory } from './model-directory.node.ts'
+import { baseNames } from '../core/families/base-names.ts'
+import { openModelSource, type ModelSource } from './model-source.node.ts'
 import { MANIFEST_FILE, readManifest } from './model-store.node.ts'
 import {
   piecesDirectory,
@@ -18,10 +20,9 @@ import {
   writePiece,
   writePieces,
 } from './piece-writer.node.ts'
-import { openSafetensors } from './safetensors-source.node.ts'
 
 export type ImportOptions = {
-  /** Default: the directory's name. */
+  /** Default: the name of the directory or file. */
   readonly id?: ModelId
   /** Default: f16 where the source is f16 or bf16, else f32. */
   readonly dtype?: WeightDtype
@@ -30,35 +31,41 @@ export type ImportOptions = {
 }
 
 /** Raised when the bytes that an import makes change, so that old stores are made anew. */
-const IMPORT_VERSION = 1
-/** Every layer holds rotary tables of this many rows; a window of 131,072 would cost 64 MB in each. */
-export const CONTEXT_DEFAULT_MAX = 8192
+const IMPORT_VERSION = 2
 /** What the store was made from; compared to know whether it's up to date. */
 const SOURCE_FILE = 'source.json'
 
 /**
- * Cuts a model in the Hugging Face layout into blocks: writes `manifest.json` and `pieces/<sha256>` into
- * `storeDir`. Does nothing when the store is up to date with the source. A crash leaves the former state.
+ * Cuts a published model into blocks: writes `manifest.json` and `pieces/<sha256>` into `storeDir`. Does
+ * nothing when the store is up to date with the source. A crash leaves the former state.
  * @throws CrowdError model-not-found, model-invalid, model-unsupported (the message names the part)
  */
 export async function importModel(
-  directory: string,
+  path: string,
   storeDir: string,
   options: ImportOptions = {},
 ): Promise<Manifest> {
-  const model = await openModelDirectory(resolve(directory))
-  const stamp = JSON.stringify({ version: IMPORT_VERSION, options, source: model.fingerprint })
-  const current = await readCurrent(storeDir, stamp)
-  if (current) return current
+  const source = await openModelSource(resolve(path))
+  try {
+    const stamp = JSON.stringify({
+      version: IMPORT_VERSION,
+      options,
+      source: source.fingerprint,
+    })
+    const current = await readCurrent(storeDir, stamp)
+    if (current) return current
 
-  await mkdir(piecesDirectory(storeDir), { recursive: true })
-  const manifest = await importBlocks(model, storeDir, options)
-  // What no device would accept must not be served.
-  parseManifest(manifest)
-  await writeAtomically(storeDir, MANIFEST_FILE, JSON.stringify(manifest))
-  await writeAtomically(storeDir, SOURCE_FILE, stamp)
-  await removeOtherPieces(storeDir, new Set(allPieces(manifest).map((piece) => piece.sha256)))
-  return manifest
+    await mkdir(piecesDirectory(storeDir), { recursive: true })
+    const manifest = await importBlocks(source, storeDir, options)
+    // What no device would accept must not be served.
+    parseManifest(manifest)
+    await writeAtomically(storeDir, MANIFEST_FILE, JSON.stringify(manifest))
+    await writeAtomically(storeDir, SOURCE_FILE, stamp)
+    await removeOtherPieces(storeDir, new Set(allPieces(manifest).map((piece) => piece.sha256)))
+    return manifest
+  } finally {
+    await source.close()
+  }
 }
 
 /** The manifest of a store that was made from the same source and has all its pieces; else null. */
@@ -80,32 +87,27 @@ function allPieces(manifest: Manifest): Piece[] {
 }
 
 async function importBlocks(
-  model: ModelDirectory,
+  source: ModelSource,
   storeDir: string,
   options: ImportOptions,
 ): Promise<Manifest> {
-  const source = await openSafetensors(model.directory)
-  try {
-    const config = { ...model.config, contextLength: chooseContext(model, options) }
-    const dtype = options.dtype ?? defaultDtype(source)
-    const plans = planModel(config, dtype)
-    // All names and shapes first: a missing tensor is told before minutes of work.
-    for (const plan of plans) for (const { recipe } of plan.weights) checkSource(recipe, source)
-    const blocks: Block[] = []
-    for (const plan of plans) blocks.push(await importBlock(plan, source, storeDir))
-    const files: Record<string, Piece> = {}
-    for (const file of model.files) {
-      files[file] = await writePiece(storeDir, await readModelFile(model.directory, file))
-    }
-    const { hiddenSize, layerCount, headCount, kvHeadCount, headSize, vocabSize } = config
-    const sizes = { hiddenSize, layerCount, headCount, kvHeadCount, headSize, vocabSize }
-    const { architecture, contextLength, eosTokenIds } = config
-    const content = { architecture, dtype, ...sizes, contextLength, eosTokenIds, blocks, files }
-    const id = options.id ?? modelId(model.directory)
-    return { format: 1, id, revision: sha256Of(JSON.stringify(content)), ...content }
-  } finally {
-    await source.close()
-  }
+  const decoder = parseDecoder(source.config, source.generationConfig, options.contextLength)
+  const weights = baseNames(source.weights)
+  const dtype = options.dtype ?? defaultDtype(weights, decoder)
+  const plans = planModel(decoder, dtype)
+  // All names and shapes first: a missing tensor is told before minutes of work.
+  for (const plan of plans) for (const { recipe } of plan.weights) checkSource(recipe, weights)
+  const blocks: Block[] = []
+  for (const plan of plans) blocks.push(await importBlock(plan, weights, storeDir))
+  const files: Record<string, Piece> = {}
+  for (const [file, read] of source.files) files[file] = await writePiece(storeDir, await read())
+  const { hiddenSize, headCount, kvHeadCount, headSize, vocabSize } = decoder
+  const layerCount = decoder.layers.length
+  const sizes = { hiddenSize, layerCount, headCount, kvHeadCount, headSize, vocabSize }
+  const { architecture, contextLength, eosTokenIds } = decoder
+  const content = { architecture, dtype, ...sizes, contextLength, eosTokenIds, blocks, files }
+  const id = options.id ?? modelId(source.name)
+  return { format: 1, id, revision: sha256Of(JSON.stringify(content)), ...content }
 }
 
 async function importBlock(
@@ -124,23 +126,12 @@ async function importBlock(
   }
 }
 
-function chooseContext({ config }: ModelDirectory, options: ImportOptions): number {
-  const wanted = options.contextLength ?? Math.min(config.contextLength, CONTEXT_DEFAULT_MAX)
-  if (Number.isInteger(wanted) && wanted > 0 && wanted <= config.contextLength) return wanted
-  throw new CrowdError(
-    'bad-option',
-    `The context length must be from 1 to ${config.contextLength}, not ${wanted}.`,
-  )
+function defaultDtype(weights: TensorSource, { embedding }: Decoder): WeightDtype {
+  return weights.find(embedding.source)?.type === 'f32' ? 'f32' : 'f16'
 }
 
-function defaultDtype(source: TensorSource): WeightDtype {
-  return source.find('model.embed_tokens.weight')?.type === 'f32' ? 'f32' : 'f16'
-}
-
-function modelId(directory: string): ModelId {
-  const name = basename(directory)
-    .replace(/[^\w.:-]+/g, '-')
-    .slice(0, 80)
+function modelId(sourceName: string): ModelId {
+  const name = sourceName.replace(/[^\w.:-]+/g, '-').slice(0, 80)
   // Cast: what is left matches the pattern of a model id.
   return (name || 'model') as ModelId
 }

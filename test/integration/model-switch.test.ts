@@ -92,11 +92,14 @@ function countPieces(): () => number {
 describe('a running host that changes its model', { timeout: 2 * SWITCH_MS }, () => {
   test('MO1 MO3 answers with each model’s own text, and fetches nothing twice', async () => {
     await expectGolden(SMALL)
+    const fetchedOnce = countPieces()
     const first = await choose(LARGE)
     expect(first.status).toBe(202)
     expect(await first.json()).toMatchObject({ change: { model: LARGE } })
     expect(await settled()).toMatchObject({ served: LARGE, failure: null })
     await ring.complete()
+    expect(fetchedOnce()).toBeGreaterThan(0)
+    vi.restoreAllMocks()
     await expectGolden(LARGE)
     for (const worker of ring.workers)
       expect(worker.snapshot()).toMatchObject({ phase: 'serving', model: LARGE, layerCount: 6 })

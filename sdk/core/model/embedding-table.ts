@@ -1,6 +1,7 @@
 import { CrowdError } from '../errors.ts'
 import { halvesToFloats } from '../tensor/float16.ts'
 import { dequantizeQ4, Q4_BLOCK } from '../tensor/quantize-q4.ts'
+import { dequantizeQ8 } from '../tensor/quantize-q8.ts'
 import { asFloats, asHalves } from '../tensor/views.ts'
 import type { EmbeddingTable } from './manifest.ts'
 
@@ -34,9 +35,10 @@ function readRow(table: EmbeddingTable, data: Uint8Array, id: number): Float32Ar
     return halvesToFloats(asHalves(range(data, offset + id * columns * 2, columns * 2)))
   }
   const scaleBytes = (columns / Q4_BLOCK) * 4
-  const packed = range(data, offset + id * (columns / 2), columns / 2)
+  const rowBytes = dtype === 'q8' ? columns : columns / 2
+  const packed = range(data, offset + id * rowBytes, rowBytes)
   const scales = asFloats(range(data, (table.scaleOffset ?? 0) + id * scaleBytes, scaleBytes))
-  return dequantizeQ4(packed, scales, 1, columns)
+  return (dtype === 'q8' ? dequantizeQ8 : dequantizeQ4)(packed, scales, 1, columns)
 }
 
 function range(data: Uint8Array, from: number, length: number): Uint8Array {

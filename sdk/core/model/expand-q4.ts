@@ -6,6 +6,7 @@ import {
   type Initializer,
 } from '../graph/graph.ts'
 import { dequantizeQ4, Q4_BLOCK } from '../tensor/quantize-q4.ts'
+import { dequantizeQ8 } from '../tensor/quantize-q8.ts'
 import { asBytes, asFloats } from '../tensor/views.ts'
 import type { ReadConstant } from './fold-constants.ts'
 import { MICROSOFT } from './graph-builder.ts'
@@ -28,8 +29,9 @@ export function expandQ4(
     const scales = constants.get(scalesName)
     const shape = q4Shape(node)
     if (!packed || !scales || !shape) return node
-    const { rows, columns } = shape
-    const values = dequantizeQ4(read(packed), asFloats(read(scales)), rows, columns)
+    const { rows, columns, bits } = shape
+    const dequantize = bits === 8 ? dequantizeQ8 : dequantizeQ4
+    const values = dequantize(read(packed), asFloats(read(scales)), rows, columns)
     const name = `${packedName}.f32`
     made.push({
       name,
@@ -49,11 +51,12 @@ export function expandQ4(
   return { ...graph, nodes, initializers: [...graph.initializers, ...made] }
 }
 
-/** Rows (outputs) and columns (inputs) of a 4-bit product in blocks of 32, symmetric; else null. */
-export function q4Shape(node: GraphNode): { rows: number; columns: number } | null {
+/** Rows (outputs) and columns (inputs) of a 4- or 8-bit product in blocks of 32, symmetric; else null. */
+export function q4Shape(node: GraphNode): { rows: number; columns: number; bits: number } | null {
   const number = (attribute: Attribute | undefined): number =>
     attribute?.kind === 'int' ? attribute.value : 0
   const { K, N, bits, block_size: block } = node.attributes
-  const plain = node.inputs.length === 3 && number(bits) === 4 && number(block) === Q4_BLOCK
-  return plain ? { rows: number(N), columns: number(K) } : null
+  const isKnown = number(bits) === 4 || number(bits) === 8
+  const plain = node.inputs.length === 3 && isKnown && number(block) === Q4_BLOCK
+  return plain ? { rows: number(N), columns: number(K), bits: number(bits) } : null
 }

@@ -40,9 +40,10 @@ export function findBorders(graph: Graph): string[] {
   const anchors = attention.map(({ node }) => nodes.indexOf(node))
 
   const borders = attention.map(({ layer }, i) => {
-    const from = i === 0 ? -1 : (anchors[i - 1] ?? -1)
+    const from = anchors[i - 1] ?? -1
     const to = anchors[i] ?? -1
-    const border = candidates.findLast(({ index }) => index > from && index < to)
+    const between = candidates.filter(({ index }) => index > from && index < to)
+    const border = i === 0 ? lookedUp(between, nodes) : between.at(-1)
     if (border) return border.value
     throw new CrowdError(
       'model-unsupported',
@@ -50,25 +51,39 @@ export function findBorders(graph: Graph): string[] {
     )
   })
   const last = anchors.at(-1) ?? -1
-  const head = candidates.findLast(({ index }) => index > last && nodes[index]?.op === 'Add')
-  if (!head || head.value === 'logits') {
-    throw new CrowdError('model-unsupported', 'No single tensor separates the head.')
-  }
+  const norm = candidates.findLast(({ index }) => NORMS.has(nodes[index]?.op ?? ''))
+  const head = candidates.findLast(
+    ({ index }) => index > last && index < (norm?.index ?? -1) && nodes[index]?.op === 'Add',
+  )
+  if (!head) throw new CrowdError('model-unsupported', 'No single tensor separates the head.')
   return [...borders, head.value]
 }
+
+const NORMS: ReadonlySet<string> = new Set(['SimplifiedLayerNormalization', 'LayerNormalization'])
+
+/** The embedding's rows as f32: what is done to them afterwards belongs to the first layer. */
+function lookedUp(
+  candidates: readonly Articulation[],
+  nodes: readonly GraphNode[],
+): Articulation | undefined {
+  const [rows, next] = candidates
+  return next && nodes[next.index]?.op === 'Cast' ? next : rows
+}
+
+type Articulation = { readonly value: string; readonly index: number }
 
 /**
  * Values through which everything that depends on the tokens must pass, in order. Walking the nodes in
  * topological order, such a value is the only one that is still to be read after its node.
  */
-function articulations(nodes: readonly GraphNode[]): { value: string; index: number }[] {
+function articulations(nodes: readonly GraphNode[]): Articulation[] {
   const relevant = tokenPath(nodes)
   const readers = new Map<string, number>()
   for (const node of relevant) {
     for (const input of new Set(node.inputs)) readers.set(input, (readers.get(input) ?? 0) + 1)
   }
   const live = new Map<string, number>([['input_ids', readers.get('input_ids') ?? 0]])
-  const found: { value: string; index: number }[] = []
+  const found: Articulation[] = []
   nodes.forEach((node, index) => {
     if (!relevant.has(node)) return
     for (const input of new Set(node.inputs)) {

@@ -29,8 +29,9 @@ export function partition(whole: Graph): PartitionedModel {
     ...whole,
     nodes: unfuseNorms(whole.nodes, (node) => isSkipNorm(node) && onBorder.has(sumOf(node))),
   }
-  const table = embeddingTable(graph, borders[0] ?? '')
-  const hiddenSize = hiddenWidth(table)
+  const lookup = findLookup(graph, borders[0] ?? '')
+  const table = embeddingTable(graph, lookup)
+  const hiddenSize = hiddenWidth(lookup, table)
   const layers = attention.map(({ layer, node }, i) => {
     const [from = '', to = ''] = borders.slice(i, i + 2)
     return cutLayer(graph, { layer, node, from, to, hiddenSize })
@@ -154,30 +155,38 @@ function checkSelfContained(block: Graph, graph: Graph): void {
   }
 }
 
-/** The constants of the one lookup that makes the first hidden tensor. */
-function embeddingTable(graph: Graph, border: string): Initializer[] {
+/** The one node that looks up the first hidden tensor. */
+function findLookup(graph: Graph, border: string): GraphNode {
   const makers = producers(graph.nodes)
   const maker = makers.get(border)
   const node = maker?.op === 'Cast' ? makers.get(maker.inputs[0] ?? '') : maker
+  if (node) return node
+  throw new CrowdError('model-unsupported', `The embedding is not a plain lookup: ${border}.`)
+}
+
+/** The constants of the lookup. */
+function embeddingTable(graph: Graph, node: GraphNode): Initializer[] {
   const names = lookupConstants(node)
   const table = names.flatMap(
     (name) => graph.initializers.find((entry) => entry.name === name) ?? [],
   )
   if (names.length > 0 && table.length === names.length) return table
-  const what = node ? describeNode(node) : border
-  throw new CrowdError('model-unsupported', `The embedding is not a plain lookup: ${what}.`)
+  throw new CrowdError(
+    'model-unsupported',
+    `The embedding is not a plain lookup: ${describeNode(node)}.`,
+  )
 }
 
 /** The constants that a lookup by token id reads; none where the node is something else. */
-function lookupConstants(node: GraphNode | undefined): string[] {
-  const [table = '', ids, scales = '', zeroPoints = ''] = node?.inputs ?? []
+function lookupConstants(node: GraphNode): string[] {
+  const [table = '', ids, scales = '', zeroPoints = ''] = node.inputs
   if (ids !== 'input_ids' || zeroPoints !== '') return []
-  if (node?.op === 'Gather') return [table]
-  return node?.op === 'GatherBlockQuantized' ? [table, scales] : []
+  if (node.op === 'Gather') return [table]
+  return node.op === 'GatherBlockQuantized' ? [table, scales] : []
 }
 
-function hiddenWidth(table: readonly Initializer[]): number {
-  const [rows] = table
+function hiddenWidth(lookup: GraphNode, [rows]: readonly Initializer[]): number {
   const width = rows?.dims[1] ?? 0
-  return rows?.type === 'u8' ? width * 2 : width
+  const bits = lookup.attributes['bits']
+  return bits?.kind === 'int' ? (width * 8) / bits.value : width
 }

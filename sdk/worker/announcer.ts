@@ -76,10 +76,10 @@ export function createAnnouncer(deps: AnnouncerDeps): Announcer {
     },
     async welcomed(welcome) {
       state.peer = welcome.peer
-      if (!(await follow(welcome))) return
       // The host ended what ran when the connection broke, and orders new links.
       links.closeAll('the connection to the host was made anew')
-      await sessions.dropAll()
+      const [isNewest] = await Promise.all([follow(welcome), sessions.dropAll()])
+      if (!isNewest) return
       await pledge()
       holder.announce()
     },

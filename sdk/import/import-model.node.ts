@@ -18,13 +18,15 @@ import {
   writePiece,
   writePieces,
 } from './piece-writer.node.ts'
-import { openSafetensors } from './safetensors-source.node.ts'
+import { importOnnx } from './import-onnx.node.ts'
+import { findOnnxModel, type OnnxDtype, type OnnxModel } from './onnx-files.node.ts'
+import { hasWeightFiles, openSafetensors } from './safetensors-source.node.ts'
 
 export type ImportOptions = {
   /** Default: the directory's name. */
   readonly id?: ModelId
-  /** Default: f16 where the source is f16 or bf16, else f32. */
-  readonly dtype?: WeightDtype
+  /** Of safetensors; default: f16 where the source is f16 or bf16, else f32. Or which ONNX file. */
+  readonly dtype?: WeightDtype | OnnxDtype
   /** Tokens; default: the model's own `max_position_embeddings`, at most `CONTEXT_DEFAULT_MAX`. */
   readonly contextLength?: number
 }
@@ -33,6 +35,7 @@ export type ImportOptions = {
 const IMPORT_VERSION = 1
 /** Every layer holds rotary tables of this many rows; a window of 131,072 would cost 64 MB in each. */
 export const CONTEXT_DEFAULT_MAX = 8192
+const WEIGHT_DTYPES: readonly WeightDtype[] = ['f32', 'f16', 'q4']
 /** What the store was made from; compared to know whether it's up to date. */
 const SOURCE_FILE = 'source.json'
 
@@ -46,19 +49,56 @@ export async function importModel(
   storeDir: string,
   options: ImportOptions = {},
 ): Promise<Manifest> {
+  const exported = await findExport(resolve(directory), options)
+  if (exported) return importExport(exported, storeDir, options)
   const model = await openModelDirectory(resolve(directory))
-  const stamp = JSON.stringify({ version: IMPORT_VERSION, options, source: model.fingerprint })
+  return store({ fingerprint: model.fingerprint, storeDir, options }, () =>
+    importBlocks(model, storeDir, options),
+  )
+}
+
+/** Makes the manifest unless the store is up to date with the source. */
+async function store(
+  source: { fingerprint: string; storeDir: string; options: ImportOptions },
+  make: () => Promise<Manifest>,
+): Promise<Manifest> {
+  const { storeDir, options, fingerprint } = source
+  const stamp = JSON.stringify({ version: IMPORT_VERSION, options, source: fingerprint })
   const current = await readCurrent(storeDir, stamp)
   if (current) return current
 
   await mkdir(piecesDirectory(storeDir), { recursive: true })
-  const manifest = await importBlocks(model, storeDir, options)
+  const manifest = await make()
   // What no device would accept must not be served.
   parseManifest(manifest)
   await writeAtomically(storeDir, MANIFEST_FILE, JSON.stringify(manifest))
   await writeAtomically(storeDir, SOURCE_FILE, stamp)
   await removeOtherPieces(storeDir, new Set(allPieces(manifest).map((piece) => piece.sha256)))
   return manifest
+}
+
+/** A directory that has safetensors too is read from them, unless a dtype of ONNX files was asked for. */
+async function findExport(path: string, { dtype }: ImportOptions): Promise<OnnxModel | null> {
+  const isOwnDtype = dtype === undefined || WEIGHT_DTYPES.some((name) => name === dtype)
+  if (isOwnDtype && (await hasWeightFiles(path))) return null
+  return findOnnxModel(path, dtype)
+}
+
+async function importExport(
+  model: OnnxModel,
+  storeDir: string,
+  options: ImportOptions,
+): Promise<Manifest> {
+  const opened = await importOnnx(model, CONTEXT_DEFAULT_MAX)
+  try {
+    const { fingerprint, write } = opened
+    const id = options.id ?? modelId(model.directory)
+    return await store({ fingerprint, storeDir, options }, () =>
+      write(storeDir, { id, contextLength: options.contextLength }),
+    )
+  } finally {
+    await opened.close()
+  }
 }
 
 /** The manifest of a store that was made from the same source and has all its pieces; else null. */
@@ -87,7 +127,7 @@ async function importBlocks(
   const source = await openSafetensors(model.directory)
   try {
     const config = { ...model.config, contextLength: chooseContext(model, options) }
-    const dtype = options.dtype ?? defaultDtype(source)
+    const dtype = weightDtype(options.dtype) ?? defaultDtype(source)
     const plans = planModel(config, dtype)
     // All names and shapes first: a missing tensor is told before minutes of work.
     for (const plan of plans) for (const { recipe } of plan.weights) checkSource(recipe, source)
@@ -130,6 +170,16 @@ function chooseContext({ config }: ModelDirectory, options: ImportOptions): numb
   throw new CrowdError(
     'bad-option',
     `The context length must be from 1 to ${config.contextLength}, not ${wanted}.`,
+  )
+}
+
+/** @throws CrowdError bad-option for what only ONNX files come in */
+function weightDtype(dtype: ImportOptions['dtype']): WeightDtype | undefined {
+  const found = WEIGHT_DTYPES.find((name) => name === dtype)
+  if (found !== undefined || dtype === undefined) return found
+  throw new CrowdError(
+    'bad-option',
+    `Weights in safetensors are kept as ${WEIGHT_DTYPES.join(', ')}, not ${dtype}.`,
   )
 }
 

@@ -7,7 +7,7 @@ import { MODEL_FILE_MAX_BYTES } from '../core/model/parse-manifest.ts'
 import { isFile, parseJson, weightFiles } from './safetensors-source.node.ts'
 
 /** Kept beside the blocks as they are; the first one is required. */
-const MODEL_FILES = [
+export const MODEL_FILES = [
   'tokenizer.json',
   'tokenizer_config.json',
   'generation_config.json',

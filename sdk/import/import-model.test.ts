@@ -6,18 +6,18 @@ import {
   randomTensors,
   tensorShapes,
   TINY_CONFIG,
+  tinyLlama,
   writeSafetensors,
 } from '../../test/support/models.ts'
 import { CrowdError } from '../core/errors.ts'
 import type { ModelId } from '../core/ids.ts'
-import { parseLlamaConfig } from '../core/model/llama-config.ts'
 import { blockPieces } from '../core/model/manifest.ts'
 import { parseManifest } from '../core/model/parse-manifest.ts'
 import { importModel } from './import-model.node.ts'
 import { readBlock, readManifest, readPiece } from './model-store.node.ts'
 import { resolveModel } from './resolve-model.node.ts'
 
-const config = parseLlamaConfig(TINY_CONFIG)
+const config = tinyLlama()
 
 let root: string
 let source: string

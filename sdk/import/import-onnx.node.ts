@@ -1,21 +1,22 @@
-import { readFile, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { CrowdError } from '../core/errors.ts'
+import { chooseEos, CONTEXT_DEFAULT_MAX } from '../core/families/parse-decoder.ts'
 import type { ModelId } from '../core/ids.ts'
-import { isRecord } from '../core/model/json-fields.ts'
-import { parseTokenIds } from '../core/model/llama-config.ts'
 import type { Block, Manifest, Piece } from '../core/model/manifest.ts'
 import { copiedData } from '../core/model/onnx/copy-weights.ts'
 import { parseOnnxConfig, type OnnxConfig } from '../core/model/onnx/onnx-config.ts'
 import { planOnnx, type OnnxBlockPlan } from '../core/model/onnx/plan-onnx.ts'
-import { MODEL_FILES, readModelFile } from './model-directory.node.ts'
+import { MODEL_FILES, readJson, readModelFile } from './model-directory.node.ts'
 import type { OnnxModel } from './onnx-files.node.ts'
 import { openOnnx, type OnnxSource } from './onnx-source.node.ts'
 import { sha256Of, writePiece, writePieces } from './piece-writer.node.ts'
-import { isFile, parseJson } from './safetensors-source.node.ts'
+import { isFile } from './safetensors-source.node.ts'
 
 /** An export that was looked at; its weights are read block by block. */
 export type OpenedOnnx = {
+  /** What it is called where nobody names it. */
+  readonly name: string
   /** Changes when any source file does: names, sizes and times. */
   readonly fingerprint: string
   /** Writes the pieces. `contextLength`: tokens to serve, at most what the model takes. */
@@ -27,21 +28,21 @@ export type OpenedOnnx = {
 }
 
 /** @throws CrowdError model-invalid, model-unsupported (the part is named) */
-export async function importOnnx(model: OnnxModel, contextMax: number): Promise<OpenedOnnx> {
+export async function importOnnx(model: OnnxModel): Promise<OpenedOnnx> {
   const { directory, file } = model
   const files = await modelFiles(directory)
   const generation = await readJson(directory, 'generation_config.json')
-  const parsed = parseOnnxConfig(await readJson(directory, 'config.json'))
-  const config = { ...parsed, eosTokenIds: eosTokenIds(parsed, generation) }
+  const config = parseOnnxConfig(await readJson(directory, 'config.json'))
   const source = await openOnnx(file)
   return {
+    name: basename(directory),
     fingerprint: await fingerprint([
       join(directory, 'config.json'),
       ...files.map((name) => join(directory, name)),
       ...source.files,
     ]),
     write: async (storeDir, { id, contextLength }) => {
-      const wanted = contextLength ?? Math.min(config.contextLength, contextMax)
+      const wanted = contextLength ?? Math.min(config.contextLength, CONTEXT_DEFAULT_MAX)
       const plan = planOnnx(source.graph, config, checkContext(wanted, config))
       const blocks: Block[] = []
       for (const block of plan.blocks) blocks.push(await writeBlock(block, source, storeDir))
@@ -60,7 +61,7 @@ export async function importOnnx(model: OnnxModel, contextMax: number): Promise<
         headSize,
         vocabSize,
         contextLength: plan.contextLength,
-        eosTokenIds: checkEos(config.eosTokenIds, vocabSize),
+        eosTokenIds: chooseEos(config.eosTokenIds, generation, vocabSize),
         blocks,
         files: pieces,
       }
@@ -91,27 +92,6 @@ async function modelFiles(directory: string): Promise<string[]> {
   const files = MODEL_FILES.filter((_, i) => present[i])
   if (files.includes(MODEL_FILES[0])) return files
   throw new CrowdError('model-invalid', `${directory} has no ${MODEL_FILES[0]}.`)
-}
-
-async function readJson(directory: string, name: string): Promise<unknown> {
-  const path = join(directory, name)
-  return (await isFile(path)) ? parseJson(await readFile(path, 'utf8'), name) : undefined
-}
-
-/** generation_config.json has the last word on what ends an answer. */
-function eosTokenIds(config: OnnxConfig, generation: unknown): readonly number[] {
-  const value = isRecord(generation) ? generation['eos_token_id'] : undefined
-  const own = parseTokenIds(value, 'generation_config.json')
-  return own.length > 0 ? own : config.eosTokenIds
-}
-
-function checkEos(ids: readonly number[], vocabSize: number): readonly number[] {
-  const outside = ids.find((id) => id >= vocabSize)
-  if (outside === undefined) return ids
-  throw new CrowdError(
-    'model-invalid',
-    `The end-of-text id ${outside} is outside the vocabulary of ${vocabSize}.`,
-  )
 }
 
 function checkContext(wanted: number, { contextLength }: OnnxConfig): number {

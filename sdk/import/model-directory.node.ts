@@ -1,10 +1,9 @@
 import { readFile, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { CrowdError } from '../core/errors.ts'
-import { isRecord } from '../core/model/json-fields.ts'
-import { parseLlamaConfig, parseTokenIds, type LlamaConfig } from '../core/model/llama-config.ts'
 import { MODEL_FILE_MAX_BYTES } from '../core/model/parse-manifest.ts'
-import { isFile, parseJson, weightFiles } from './safetensors-source.node.ts'
+import type { ModelSource } from './model-source.node.ts'
+import { isFile, openSafetensors, parseJson, weightFiles } from './safetensors-source.node.ts'
 
 /** Kept beside the blocks as they are; the first one is required. */
 export const MODEL_FILES = [
@@ -15,59 +14,35 @@ export const MODEL_FILES = [
   'chat_template.jinja',
 ] as const
 
-/** A model in the Hugging Face layout, looked at but not read. */
-export type ModelDirectory = {
-  readonly directory: string
-  readonly config: LlamaConfig
-  /** Tokenizer and settings files that are there. */
-  readonly files: readonly string[]
-  /** Changes when any source file does: names, sizes and times. */
-  readonly fingerprint: string
-}
-
 /**
- * Checks that a directory holds a model that can be cut.
- * @throws CrowdError model-not-found, model-invalid, model-unsupported (the part is named)
+ * Opens a directory in the Hugging Face layout: config.json, tokenizer.json, safetensors.
+ * @throws CrowdError model-invalid (the file is named)
  */
-export async function openModelDirectory(directory: string): Promise<ModelDirectory> {
-  const info = await stat(directory).catch(() => null)
-  if (!info?.isDirectory()) {
-    throw new CrowdError('model-not-found', `There is no directory ${directory}.`)
-  }
+export async function openModelDirectory(directory: string): Promise<ModelSource> {
   const config = await readJson(directory, 'config.json')
   if (config === undefined) {
     throw new CrowdError('model-invalid', `${directory} has no config.json.`)
   }
-  const parsed = parseLlamaConfig(config)
   if (!(await isFile(join(directory, MODEL_FILES[0])))) {
     throw new CrowdError('model-invalid', `${directory} has no ${MODEL_FILES[0]}.`)
   }
   const present = await Promise.all(MODEL_FILES.map((file) => isFile(join(directory, file))))
   const files = MODEL_FILES.filter((_, i) => present[i])
-  const weights = await weightFiles(directory)
-  const generation = await readJson(directory, 'generation_config.json')
+  const sources = ['config.json', ...files, ...(await weightFiles(directory))]
+  const weights = await openSafetensors(directory)
   return {
-    directory,
-    config: { ...parsed, eosTokenIds: eosTokenIds(parsed, generation) },
-    files,
-    fingerprint: await fingerprint(directory, ['config.json', ...files, ...weights]),
+    name: basename(directory),
+    config,
+    generationConfig: await readJson(directory, 'generation_config.json'),
+    files: new Map(files.map((file) => [file, () => readModelFile(directory, file)])),
+    weights,
+    fingerprint: await fingerprint(directory, sources),
+    close: weights.close,
   }
 }
 
-/** generation_config.json has the last word on what ends an answer. */
-function eosTokenIds(config: LlamaConfig, generation: unknown): readonly number[] {
-  const value = isRecord(generation) ? generation['eos_token_id'] : undefined
-  const own = parseTokenIds(value, 'generation_config.json')
-  const ids = own.length > 0 ? own : config.eosTokenIds
-  const outside = ids.find((id) => id >= config.vocabSize)
-  if (outside === undefined) return ids
-  throw new CrowdError(
-    'model-invalid',
-    `The end-of-text id ${outside} is outside the vocabulary of ${config.vocabSize}.`,
-  )
-}
-
-async function readJson(directory: string, file: string): Promise<unknown> {
+/** A JSON file of the directory; undefined where there is none. @throws CrowdError model-invalid */
+export async function readJson(directory: string, file: string): Promise<unknown> {
   const path = join(directory, file)
   if (!(await isFile(path))) return undefined
   return parseJson(await readFile(path, 'utf8'), file)

@@ -5,7 +5,7 @@ import { CrowdError } from '../core/errors.ts'
 export type ResolvedModel = { readonly name: string; readonly directory: string }
 
 /**
- * A built-in model's name (a directory under `builtinDir`) or a path to a directory.
+ * A built-in model's name (a directory under `builtinDir`) or a path to a directory, GGUF or ONNX file.
  * @throws CrowdError model-not-found, which lists the built-in names
  */
 export async function resolveModel(nameOrPath: string, builtinDir: string): Promise<ResolvedModel> {
@@ -14,14 +14,16 @@ export async function resolveModel(nameOrPath: string, builtinDir: string): Prom
     return { name: nameOrPath, directory: join(builtinDir, nameOrPath) }
   }
   const directory = resolve(nameOrPath)
-  if (nameOrPath !== '' && (await isDirectory(directory))) {
-    const name = basename(directory).replace(/[^\w.-]+/g, '-')
+  if (nameOrPath !== '' && (await isModelPath(directory))) {
+    const name = basename(directory)
+      .replace(/\.(gguf|onnx)$/i, '')
+      .replace(/[^\w.-]+/g, '-')
     return { name: name || 'model', directory }
   }
   const names = builtin.length > 0 ? builtin.join(', ') : 'none'
   throw new CrowdError(
     'model-not-found',
-    `There is no model or directory "${nameOrPath}". Built in: ${names}.`,
+    `There is no model, directory, GGUF or ONNX file "${nameOrPath}". Built in: ${names}.`,
   )
 }
 
@@ -34,9 +36,9 @@ export async function builtinModels(builtinDir: string): Promise<string[]> {
     .sort()
 }
 
-async function isDirectory(path: string): Promise<boolean> {
+async function isModelPath(path: string): Promise<boolean> {
   return stat(path).then(
-    (info) => info.isDirectory(),
+    (info) => info.isDirectory() || (info.isFile() && /\.(gguf|onnx)$/i.test(path)),
     () => false,
   )
 }

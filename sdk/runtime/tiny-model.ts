@@ -1,5 +1,6 @@
 import type { ModelId } from '../core/ids.ts'
-import type { LlamaConfig } from '../core/model/llama-config.ts'
+import type { LlamaConfig } from '../core/families/llama-config.ts'
+import { llamaDecoder } from '../core/families/llama-decoder.ts'
 import { blockData } from '../core/model/make-weight.ts'
 import type { Block, Manifest, WeightDtype } from '../core/model/manifest.ts'
 import { planModel } from '../core/model/plan-model.ts'
@@ -30,7 +31,10 @@ export type TinyModelOptions = {
 export function createTinyModel(options: TinyModelOptions): TinyModel {
   const { dtype = 'f32', seed = 1, layerCount } = options
   const config = tinyConfig(options)
-  const plans = planModel(config, dtype)
+  const eosTokenIds = [0]
+  const architecture = 'LlamaForCausalLM'
+  const decoder = { ...llamaDecoder(config), architecture, eosTokenIds }
+  const plans = planModel(decoder, dtype)
   const source = randomSource(config, seed)
   const blocks = plans.map(({ kind, dataBytes, f32Bytes, table }): Block => ({
     kind,
@@ -48,6 +52,8 @@ export function createTinyModel(options: TinyModelOptions): TinyModel {
     dtype,
     blocks,
     files: {},
+    architecture,
+    eosTokenIds,
     ...config,
   }
   return {
@@ -71,7 +77,6 @@ export function createTinyModel(options: TinyModelOptions): TinyModel {
 function tinyConfig(options: TinyModelOptions): LlamaConfig {
   const { layerCount, hiddenSize = 64, contextLength = 512, vocabSize = 96 } = options
   return {
-    architecture: 'LlamaForCausalLM',
     hiddenSize,
     intermediateSize: 2 * hiddenSize,
     layerCount,
@@ -82,8 +87,7 @@ function tinyConfig(options: TinyModelOptions): LlamaConfig {
     contextLength,
     normEpsilon: 1e-5,
     tiedEmbedding: true,
-    rope: { theta: 10_000, scaling: { kind: 'none' } },
-    eosTokenIds: [0],
+    rope: { theta: 10_000, size: hiddenSize / 4, scaling: { kind: 'none' } },
   }
 }
 

@@ -1,8 +1,7 @@
 import { copyFile, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { parseLlamaConfig } from '../../sdk/core/model/llama-config.ts'
 import { builtinDirectory } from '../../sdk/index.node.ts'
-import { randomTensors, writeSafetensors } from '../support/models.ts'
+import { randomTensors, tinyLlama, writeSafetensors } from '../support/models.ts'
 
 /**
  * 76 million parameters: a lap takes long enough for the cost of hops to show in proportion, as it would
@@ -30,7 +29,7 @@ const CONFIG = {
 export async function writeBenchModel(parent: string): Promise<string> {
   const directory = join(parent, 'bench-76m')
   await mkdir(directory, { recursive: true })
-  const config = parseLlamaConfig(CONFIG)
+  const config = tinyLlama(CONFIG)
   await writeFile(join(directory, 'config.json'), JSON.stringify(CONFIG))
   await writeFile(
     join(directory, 'model.safetensors'),

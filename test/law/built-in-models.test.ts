@@ -7,10 +7,10 @@ import { createTokenizer } from '../../sdk/client/tokenizer.hf.ts'
 import { PREFILL_CHUNK_TOKENS } from '../../sdk/core/limits.ts'
 import type { BlockRange } from '../../sdk/core/model/block-range.ts'
 import type { Manifest } from '../../sdk/core/model/manifest.ts'
+import { parseDecoder } from '../../sdk/core/families/parse-decoder.ts'
 import { importModel } from '../../sdk/import/import-model.node.ts'
 import { openModelDirectory } from '../../sdk/import/model-directory.node.ts'
 import { readBlock, readPiece } from '../../sdk/import/model-store.node.ts'
-import { openSafetensors } from '../../sdk/import/safetensors-source.node.ts'
 import { greedy, openChain, openWhole, worstDifference } from '../support/chained-blocks.ts'
 import { goldenOf } from '../support/golden.ts'
 import { createTestModel, type TestModel } from '../support/models.ts'
@@ -27,9 +27,9 @@ const path = (relative: string): string => fileURLToPath(new URL(relative, impor
 
 async function readModel(name: string): Promise<TestModel> {
   const directory = path(`../../public/models/${name}`)
-  const { config } = await openModelDirectory(directory)
-  const source = await openSafetensors(directory)
-  const model = createTestModel(config, 'f16', source)
+  const source = await openModelDirectory(directory)
+  const decoder = parseDecoder(source.config, source.generationConfig)
+  const model = createTestModel(decoder, 'f16', source.weights)
   // All weights are read before the files are closed.
   const blocks = await Promise.all(model.plans.map((_, block) => model.blockBytes(block)))
   const data = await model.whole.data()

@@ -5,7 +5,7 @@ import smallUrl from '../../public/models/crowdtalk-0.3m/model.safetensors?url'
 import smallConfig from '../../public/models/crowdtalk-0.3m/config.json'
 import type { ModelId } from '../../sdk/core/ids.ts'
 import type { BlockRange } from '../../sdk/core/model/block-range.ts'
-import { parseLlamaConfig } from '../../sdk/core/model/llama-config.ts'
+import { parseDecoder } from '../../sdk/core/families/parse-decoder.ts'
 import type { Manifest } from '../../sdk/core/model/manifest.ts'
 import { browserCandidates } from '../../sdk/runtime/ort.browser.ts'
 import { createTestModel, fileSource, type TestModel } from '../support/models.ts'
@@ -25,9 +25,10 @@ async function readModel(
 ): Promise<{ model: TestModel; manifest: Manifest }> {
   const { url, config } = MODELS[name]
   const file = new Uint8Array(await (await fetch(url)).arrayBuffer())
-  const parsed = parseLlamaConfig(config)
+  const parsed = parseDecoder(config)
   const model = createTestModel(parsed, 'f16', fileSource(file))
-  const { hiddenSize, layerCount, headCount, kvHeadCount, headSize, vocabSize } = parsed
+  const { hiddenSize, headCount, kvHeadCount, headSize, vocabSize } = parsed
+  const layerCount = parsed.layers.length
   const manifest: Manifest = {
     format: 1,
     // Cast: stays in this test.

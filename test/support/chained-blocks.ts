@@ -2,7 +2,7 @@ import type * as Ort from 'onnxruntime-common'
 import type { InferenceSession, Tensor } from 'onnxruntime-common'
 import { writeOnnx } from '../../sdk/core/graph/onnx-writer.ts'
 import { embeddingRows } from '../../sdk/core/model/embedding-table.ts'
-import type { LlamaConfig } from '../../sdk/core/model/llama-config.ts'
+import type { Decoder as ModelDecoder } from '../../sdk/core/decoder/decoder.ts'
 import { lowerBlock } from '../../sdk/core/model/lower.ts'
 import type { TestModel } from './models.ts'
 
@@ -27,7 +27,7 @@ export async function openWhole(
   model: TestModel,
   provider: 'cpu' | 'wasm',
 ): Promise<Decoder> {
-  const { config } = model
+  const { decoder } = model
   const data = await model.whole.data()
   // As written, not lowered: the runtime's own folding and 4-bit kernels are the other side of the passes.
   const session = await ort.InferenceSession.create(writeOnnx(model.whole.graph), {
@@ -38,14 +38,14 @@ export async function openWhole(
   let length = 0
   const empty = (): Record<string, Tensor> =>
     Object.fromEntries(
-      Array.from({ length: config.layerCount }, (_, layer) =>
+      Array.from({ length: decoder.layers.length }, (_, layer) =>
         ['key', 'value'].map((part): [string, Tensor] => [
           `past_key_values.${layer}.${part}`,
           new ort.Tensor('float32', new Float32Array(0), [
             1,
-            config.kvHeadCount,
+            decoder.kvHeadCount,
             0,
-            config.headSize,
+            decoder.headSize,
           ]),
         ]),
       ).flat(),
@@ -85,7 +85,7 @@ export async function openChain(
     readonly onHidden?: (block: number, hidden: Float32Array) => void
   },
 ): Promise<Decoder> {
-  const { config, plans } = model
+  const { decoder, plans } = model
   const table = plans[0]?.table
   if (!table) throw new Error('the embedding has no table')
   const tableData = await model.blockBytes(0)
@@ -97,7 +97,7 @@ export async function openChain(
     const settings = { ...sessionOptions(options.provider), externalData }
     sessions.push(await ort.InferenceSession.create(bytes, settings))
   }
-  const caches = Array.from({ length: config.layerCount }, () => createCache(ort, config))
+  const caches = Array.from({ length: decoder.layers.length }, () => createCache(ort, decoder))
   return {
     step: async (position, ids) => {
       const rows = embeddingRows(table, tableData, Int32Array.from(ids))
@@ -105,8 +105,8 @@ export async function openChain(
       for (const [i, session] of sessions.entries()) {
         // Blocks are numbered from the embedding, sessions from the first layer.
         options.onHidden?.(i + 1, hidden)
-        if (options.cuts.includes(i + 1)) hidden = crossBorder(hidden, ids.length, config)
-        const input = new ort.Tensor('float32', hidden, [1, ids.length, config.hiddenSize])
+        if (options.cuts.includes(i + 1)) hidden = crossBorder(hidden, ids.length, decoder)
+        const input = new ort.Tensor('float32', hidden, [1, ids.length, decoder.hiddenSize])
         const cache = caches[i]
         if (!cache) return floatsOf((await session.run({ hidden: input }))['logits'])
         const outputs = await session.run({ hidden: input, ...cache.feeds(position, ids.length) })
@@ -133,15 +133,15 @@ export function floatsOf(tensor: Tensor | undefined): Float32Array<ArrayBuffer> 
 function crossBorder(
   hidden: Float32Array<ArrayBuffer>,
   tokens: number,
-  config: LlamaConfig,
+  decoder: ModelDecoder,
 ): Float32Array<ArrayBuffer> {
-  if (hidden.length !== tokens * config.hiddenSize || !hidden.every(Number.isFinite)) {
+  if (hidden.length !== tokens * decoder.hiddenSize || !hidden.every(Number.isFinite)) {
     throw new Error('the border tensor is malformed')
   }
   return hidden.slice()
 }
 
-type CacheShape = Pick<LlamaConfig, 'kvHeadCount' | 'headSize' | 'contextLength'>
+type CacheShape = Pick<ModelDecoder, 'kvHeadCount' | 'headSize' | 'contextLength'>
 
 type Cache = {
   readonly feeds: (position: number, tokens: number) => Record<string, Tensor>

@@ -1,6 +1,10 @@
+import type { Decoder } from '../../sdk/core/decoder/decoder.ts'
+import { contextOf } from '../../sdk/core/families/family.ts'
+import { llamaConfig, type LlamaConfig } from '../../sdk/core/families/llama-config.ts'
+import { llamaDecoder } from '../../sdk/core/families/llama-decoder.ts'
 import type { Graph } from '../../sdk/core/graph/graph.ts'
+import { jsonFields } from '../../sdk/core/model/json-fields.ts'
 import type { PlacedWeight } from '../../sdk/core/model/layout-weights.ts'
-import { parseLlamaConfig, type LlamaConfig } from '../../sdk/core/model/llama-config.ts'
 import { blockData } from '../../sdk/core/model/make-weight.ts'
 import type { WeightDtype } from '../../sdk/core/model/manifest.ts'
 import { planModel, planWholeModel, type BlockPlan } from '../../sdk/core/model/plan-model.ts'
@@ -30,6 +34,12 @@ export const TINY_CONFIG = {
   mlp_bias: false,
   eos_token_id: 2,
 } as const
+
+/** The sizes in a Llama's config.json; `changes` go into TINY_CONFIG. */
+export function tinyLlama(changes: Readonly<Record<string, unknown>> = {}): LlamaConfig {
+  const fields = jsonFields({ ...TINY_CONFIG, ...changes }, 'config.json')
+  return llamaConfig(fields, contextOf(fields))
+}
 
 /** Shapes of all tensors of a model, by the names that safetensors files use. */
 export function tensorShapes(config: LlamaConfig): Map<string, number[]> {
@@ -158,7 +168,7 @@ export function fileSource(file: Uint8Array<ArrayBuffer>): TensorSource {
 
 /** A model cut into blocks, and the same model whole, from one source of weights. */
 export type TestModel = {
-  readonly config: LlamaConfig
+  readonly decoder: Decoder
   readonly dtype: WeightDtype
   readonly plans: readonly BlockPlan[]
   readonly blockBytes: (block: number) => Promise<Uint8Array<ArrayBuffer>>
@@ -166,12 +176,12 @@ export type TestModel = {
 }
 
 export function createTestModel(
-  config: LlamaConfig,
+  decoder: Decoder,
   dtype: WeightDtype,
   source: TensorSource,
 ): TestModel {
-  const plans = planModel(config, dtype)
-  const whole = planWholeModel(config, dtype)
+  const plans = planModel(decoder, dtype)
+  const whole = planWholeModel(decoder, dtype)
   const collect = async (
     weights: readonly PlacedWeight[],
     length: number,
@@ -185,7 +195,7 @@ export function createTestModel(
     return bytes
   }
   return {
-    config,
+    decoder,
     dtype,
     plans,
     blockBytes: (block) => {
@@ -204,7 +214,21 @@ export function createTestModel(
 export function createRandomModel(
   changes: Readonly<Record<string, unknown>> = {},
   dtype: WeightDtype = 'f32',
+): TestModel & { readonly config: LlamaConfig } {
+  const config = tinyLlama(changes)
+  return { ...createLlamaModel(config, dtype, memorySource(config, randomTensors(config))), config }
+}
+
+/** A Llama of these sizes with the weights of `source`. */
+export function createLlamaModel(
+  config: LlamaConfig,
+  dtype: WeightDtype,
+  source: TensorSource,
 ): TestModel {
-  const config = parseLlamaConfig({ ...TINY_CONFIG, ...changes })
-  return createTestModel(config, dtype, memorySource(config, randomTensors(config)))
+  return createTestModel(completeDecoder(llamaDecoder(config)), dtype, source)
+}
+
+/** What a family describes, with what parsing a whole config.json would add. */
+export function completeDecoder(described: ReturnType<typeof llamaDecoder>): Decoder {
+  return { ...described, architecture: 'LlamaForCausalLM', eosTokenIds: [2] }
 }

@@ -1,4 +1,4 @@
-import type { LlamaConfig } from '../../sdk/core/model/llama-config.ts'
+import type { LlamaConfig } from '../../sdk/core/families/llama-config.ts'
 
 type Weights = (name: string) => ArrayLike<number>
 
@@ -131,6 +131,7 @@ function frequency({ rope, headSize }: LlamaConfig, pair: number): number {
   const { scaling } = rope
   if (scaling.kind === 'none') return plain
   if (scaling.kind === 'linear') return plain / scaling.factor
+  if (scaling.kind !== 'llama3') throw new Error(`no plain arithmetic for ${scaling.kind}`)
   const wavelength = (2 * Math.PI) / plain
   if (wavelength < scaling.originalContext / scaling.highFrequencyFactor) return plain
   if (wavelength > scaling.originalContext / scaling.lowFrequencyFactor) {

@@ -110,7 +110,7 @@ EXPORTS = {
     "optimum-mistral-bnb4": Export("mistral", "optimum", "bnb4", "model_bnb4.onnx", dict(num_hidden_layers=2)),
     "optimum-gemma3-fp32": Export("gemma3", "optimum", "fp32", "model.onnx"),
     "optimum-gpt2-fp32": Export("gpt2", "optimum", "fp32", "model.onnx"),
-    "optimum-qwen2-int8": Export("qwen2", "optimum", "int8", "model_quantized.onnx", dict(num_hidden_layers=2)),
+    "optimum-qwen2-int8": Export("qwen2", "optimum", "int8", "model_quantized.onnx", dict(num_hidden_layers=2), seed=4),
     "optimum-qwen3-uint8": Export("qwen3", "optimum", "uint8", "model_uint8.onnx", dict(num_hidden_layers=2)),
     "optimum-gptneox-q4f16": Export("gptneox", "optimum", "q4f16", "model_q4f16.onnx"),
 }

@@ -105,3 +105,7 @@ export function float(value: number): Attribute {
 export function ints(...value: number[]): Attribute {
   return { kind: 'ints', value }
 }
+
+export function string(value: string): Attribute {
+  return { kind: 'string', value }
+}

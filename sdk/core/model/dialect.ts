@@ -41,6 +41,7 @@ const ALLOWED: ReadonlySet<string> = new Set([
   'Mod',
   'Mul',
   'Neg',
+  'NonZero',
   'Not',
   'OneHot',
   'Or',

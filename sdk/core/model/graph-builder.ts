@@ -1,24 +1,19 @@
+import type { Matrix, Norm, Projection, Vector } from '../decoder/decoder.ts'
 import { float, int, type Attribute, type Graph, type GraphNode } from '../graph/graph.ts'
 import type { Initializer } from '../graph/graph.ts'
 import { TYPE_CODES } from '../graph/onnx-format.ts'
 import { Q4_BLOCK, q4Blocks } from '../tensor/quantize-q4.ts'
 import { tensorBytes, type TensorType } from '../tensor/dtype.ts'
 import { asBytes } from '../tensor/views.ts'
-import type { WeightDtype } from './manifest.ts'
+import { isQuantized, type WeightDtype } from './manifest.ts'
 import type { WeightRecipe } from './weight-recipe.ts'
 
 export const MICROSOFT = 'com.microsoft'
 /** Where the weights of a block lie, as ONNX external data. */
 export const DATA_LOCATION = 'data'
 
-/** A matrix of the weights file: [rows, columns] = [outputs, inputs]. */
-export type SourceMatrix = {
-  readonly source: string
-  readonly rows: number
-  readonly columns: number
-}
-
 export type GraphBuilder = {
+  readonly dtype: WeightDtype
   readonly nodes: GraphNode[]
   readonly initializers: Initializer[]
   readonly recipes: Map<string, WeightRecipe>
@@ -29,7 +24,7 @@ export type GraphBuilder = {
     inputs: readonly string[],
     options?: { domain?: string; attributes?: Record<string, Attribute>; outputs?: string[] },
   ) => string
-  /** A small constant inside the graph. */
+  /** A small constant inside the graph; the same name is the same constant. */
   readonly constant: (
     name: string,
     type: TensorType,
@@ -38,23 +33,26 @@ export type GraphBuilder = {
   ) => string
   /** A constant made from the weights file. */
   readonly weight: (name: string, dims: readonly number[], recipe: WeightRecipe) => string
-  /** `input` [.., columns] times the matrix = [.., rows]; stored as [columns, rows] or 4-bit blocks. */
-  readonly linear: (name: string, input: string, matrix: SourceMatrix) => string
+  /** f32 [size]. */
+  readonly vector: (vector: Vector) => string
+  /** `input` [.., columns] times the matrix, plus the bias = [.., rows]; stored as [columns, rows] or in blocks. */
+  readonly linear: (name: string, input: string, projection: Projection) => string
   /** The same, stored in the order of the weights file, so that a tied table has the same bytes. */
-  readonly rowLinear: (
+  readonly rowLinear: (name: string, input: string, matrix: Matrix, output: string) => string
+  readonly norm: (name: string, input: string, norm: Norm) => string
+  /** Sum of residual and skip, and its norm. */
+  readonly skipNorm: (
     name: string,
-    input: string,
-    matrix: SourceMatrix & { readonly output: string },
-  ) => string
-  readonly rmsNorm: (name: string, input: string, weight: string) => string
-  /** Sum of residual and skip, and its norm: inputs are [residual, skip, weight]. */
-  readonly skipNorm: (name: string, inputs: readonly string[]) => { normed: string; sum: string }
+    stream: { readonly residual: string; readonly skip: string },
+    norm: Norm,
+  ) => { normed: string; sum: string }
 }
 
-export function createGraphBuilder(dtype: WeightDtype, normEpsilon: number): GraphBuilder {
+export function createGraphBuilder(dtype: WeightDtype): GraphBuilder {
   const nodes: GraphNode[] = []
   const initializers: Initializer[] = []
   const recipes = new Map<string, WeightRecipe>()
+  const constants = new Set<string>()
 
   const node: GraphBuilder['node'] = (op, name, inputs, options = {}) => {
     const outputs = options.outputs ?? [`${name}/output_0`]
@@ -63,6 +61,8 @@ export function createGraphBuilder(dtype: WeightDtype, normEpsilon: number): Gra
     return outputs[0] ?? ''
   }
   const constant: GraphBuilder['constant'] = (name, type, dims, values) => {
+    if (constants.has(name)) return name
+    constants.add(name)
     initializers.push({ name, type, dims, data: { kind: 'inline', bytes: asBytes(values) } })
     return name
   }
@@ -74,45 +74,53 @@ export function createGraphBuilder(dtype: WeightDtype, normEpsilon: number): Gra
     recipes.set(name, recipe)
     return name
   }
-
-  const q4Linear = (
-    name: string,
-    input: string,
-    { source, rows, columns, output }: SourceMatrix & { readonly output?: string },
-  ): string => {
-    const matrix = { source, rows, columns }
-    const blocks = q4Blocks(columns)
-    const packed = weight(`${name}.weight_Q4`, [rows, blocks, Q4_BLOCK / 2], {
-      ...matrix,
-      form: 'q4-packed',
-      type: 'u8',
-    })
-    const scales = weight(`${name}.weight_scales`, [rows * blocks], {
-      ...matrix,
-      form: 'q4-scales',
-      type: 'f32',
-    })
-    const sizes = { K: int(columns), N: int(rows), bits: int(4), block_size: int(Q4_BLOCK) }
-    return node('MatMulNBits', name, [input, packed, scales], {
-      domain: MICROSOFT,
-      attributes: { ...sizes, accuracy_level: int(4) },
-      ...(output === undefined ? {} : { outputs: [output] }),
-    })
-  }
-  const linear: GraphBuilder['linear'] = (name, input, matrix) => {
-    if (dtype === 'q4') return q4Linear(name, input, matrix)
-    const { rows, columns } = matrix
-    const recipe = { ...matrix, form: 'transposed', type: dtype } as const
-    const stored = weight(`${name}.weight`, [columns, rows], recipe)
-    return node('MatMul', name, [input, dtype === 'f16' ? widened(stored) : stored])
+  const vector: GraphBuilder['vector'] = ({ source, size, pick, plus }) => {
+    const name = pick === null ? source : `${source}[${pick.first}]`
+    const recipe = { source, rows: size, columns: 1, stored: 'rows', pick, plus } as const
+    return weight(name, [size], { ...recipe, form: 'rows', type: 'f32' })
   }
   const widened = (stored: string): string =>
     node('Cast', `${stored}/Cast`, [stored], { attributes: { to: int(TYPE_CODES.f32) } })
 
-  const rowLinear: GraphBuilder['rowLinear'] = (name, input, matrix) => {
-    if (dtype === 'q4') return q4Linear(name, input, matrix)
-    const { source, rows, columns, output } = matrix
-    const recipe = { source, rows, columns, form: 'rows', type: dtype } as const
+  const blockLinear = (name: string, input: string, matrix: Matrix, output?: string): string => {
+    const { rows, columns } = matrix
+    const bits = dtype === 'q8' ? 8 : 4
+    const blocks = q4Blocks(columns)
+    const packed = weight(`${name}.weight_Q${bits}`, [rows, blocks, (Q4_BLOCK * bits) / 8], {
+      ...matrix,
+      plus: 0,
+      form: `q${bits}-packed`,
+      type: 'u8',
+    })
+    const scales = weight(`${name}.weight_scales`, [rows * blocks], {
+      ...matrix,
+      plus: 0,
+      form: `q${bits}-scales`,
+      type: 'f32',
+    })
+    const sizes = { K: int(columns), N: int(rows), bits: int(bits), block_size: int(Q4_BLOCK) }
+    return node('MatMulNBits', name, [input, packed, scales], {
+      domain: MICROSOFT,
+      // int8 activations: the fast kernels, and the only fast one for 8 bits.
+      attributes: { ...sizes, accuracy_level: int(4) },
+      ...(output === undefined ? {} : { outputs: [output] }),
+    })
+  }
+  const linear: GraphBuilder['linear'] = (name, input, { matrix, bias }) => {
+    const product = multiply(name, input, matrix)
+    return bias === null ? product : node('Add', `${name}/Add`, [product, vector(bias)])
+  }
+  const multiply = (name: string, input: string, matrix: Matrix): string => {
+    if (isQuantized(dtype)) return blockLinear(name, input, matrix)
+    const { rows, columns } = matrix
+    const recipe = { ...matrix, plus: 0, form: 'transposed', type: dtype } as const
+    const stored = weight(`${name}.weight`, [columns, rows], recipe)
+    return node('MatMul', name, [input, dtype === 'f16' ? widened(stored) : stored])
+  }
+  const rowLinear: GraphBuilder['rowLinear'] = (name, input, matrix, output) => {
+    if (isQuantized(dtype)) return blockLinear(name, input, matrix, output)
+    const { source, rows, columns } = matrix
+    const recipe = { ...matrix, plus: 0, form: 'rows', type: dtype } as const
     const stored = weight(source, [rows, columns], recipe)
     return node('FusedMatMul', name, [input, dtype === 'f16' ? widened(stored) : stored], {
       domain: MICROSOFT,
@@ -122,25 +130,34 @@ export function createGraphBuilder(dtype: WeightDtype, normEpsilon: number): Gra
   }
 
   return {
+    dtype,
     nodes,
     initializers,
     recipes,
     node,
     constant,
     weight,
+    vector,
     linear,
     rowLinear,
-    rmsNorm: (name, input, scale) =>
-      node('SimplifiedLayerNormalization', name, [input, scale], {
-        attributes: { axis: int(-1), epsilon: float(normEpsilon), stash_type: int(1) },
-      }),
-    skipNorm: (name, inputs) => {
+    norm: (name, input, { kind, weight: scale, bias, epsilon }) => {
+      const inputs = [input, vector(scale), ...(bias === null ? [] : [vector(bias)])]
+      const attributes = { axis: int(-1), epsilon: float(epsilon), stash_type: int(1) }
+      const op = kind === 'rms' ? 'SimplifiedLayerNormalization' : 'LayerNormalization'
+      return node(op, name, inputs, { attributes })
+    },
+    skipNorm: (name, { residual, skip }, { weight: scale, epsilon }) => {
       const sum = `${name}/output_3`
-      const normed = node('SkipSimplifiedLayerNormalization', name, inputs, {
-        domain: MICROSOFT,
-        attributes: { epsilon: float(normEpsilon) },
-        outputs: [`${name}/output_0`, '', '', sum],
-      })
+      const normed = node(
+        'SkipSimplifiedLayerNormalization',
+        name,
+        [residual, skip, vector(scale)],
+        {
+          domain: MICROSOFT,
+          attributes: { epsilon: float(epsilon) },
+          outputs: [`${name}/output_0`, '', '', sum],
+        },
+      )
       return { normed, sum }
     },
   }

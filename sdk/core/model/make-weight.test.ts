@@ -1,29 +1,28 @@
 import { describe, expect, it } from 'vitest'
 import {
   createRandomModel,
-  createTestModel,
+  createLlamaModel,
   memorySource,
   randomTensors,
-  TINY_CONFIG,
+  tinyLlama,
 } from '../../../test/support/models.ts'
 import { dequantizeQ4 } from '../tensor/quantize-q4.ts'
 import { asFloats } from '../tensor/views.ts'
 import { embeddingRows } from './embedding-table.ts'
-import { parseLlamaConfig } from './llama-config.ts'
 import type { WeightDtype } from './manifest.ts'
 
-const config = parseLlamaConfig(TINY_CONFIG)
+const config = tinyLlama()
 const EMBEDDING = 'model.embed_tokens.weight'
 
 function withTensor(
   name: string,
   change: (values: Float32Array<ArrayBuffer>) => void,
   options: { dtype?: WeightDtype; drop?: boolean } = {},
-): ReturnType<typeof createTestModel> {
+): ReturnType<typeof createLlamaModel> {
   const tensors = randomTensors(config)
   change(tensors.get(name)!)
   if (options.drop) tensors.delete(name)
-  return createTestModel(config, options.dtype ?? 'f32', memorySource(config, tensors))
+  return createLlamaModel(config, options.dtype ?? 'f32', memorySource(config, tensors))
 }
 
 describe('block data', () => {
@@ -64,8 +63,8 @@ describe('block data', () => {
     const missing = withTensor(norm, () => undefined, { drop: true })
     await expect(missing.blockBytes(2)).rejects.toThrow(`The weights lack the tensor ${norm}.`)
 
-    const other = parseLlamaConfig({ ...TINY_CONFIG, vocab_size: 95 })
-    const misshapen = createTestModel(other, 'f32', memorySource(config, randomTensors(config)))
+    const other = tinyLlama({ vocab_size: 95 })
+    const misshapen = createLlamaModel(other, 'f32', memorySource(config, randomTensors(config)))
     await expect(misshapen.blockBytes(0)).rejects.toThrow(
       `The tensor ${EMBEDDING} is [96, 64]; config.json asks for [95, 64].`,
     )

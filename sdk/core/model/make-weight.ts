@@ -2,8 +2,10 @@ import { CrowdError } from '../errors.ts'
 import { bytesPerElement, describeShape, elementCount } from '../tensor/dtype.ts'
 import { bfloatsToFloats, floatsToHalves, halvesToFloats } from '../tensor/float16.ts'
 import { quantizeQ4 } from '../tensor/quantize-q4.ts'
+import { quantizeQ8 } from '../tensor/quantize-q8.ts'
 import { asBytes, asFloats, asHalves } from '../tensor/views.ts'
 import type { PlacedWeight } from './layout-weights.ts'
+import { readRows } from './read-rows.ts'
 import type { SourceTensor, TensorSource } from './tensor-source.ts'
 import type { WeightRecipe } from './weight-recipe.ts'
 
@@ -38,18 +40,21 @@ export function checkSource(recipe: WeightRecipe, source: TensorSource): SourceT
   if (!tensor) {
     throw new CrowdError('model-invalid', `The weights lack the tensor ${recipe.source}.`)
   }
-  const want = recipe.rows === 1 && tensor.dims.length === 1 ? [recipe.columns] : matrixDims(recipe)
-  if (describeShape(tensor.dims) !== describeShape(want)) {
+  const want = sourceDims(recipe)
+  const isVector = recipe.columns === 1 && tensor.dims.length === 1
+  if (describeShape(tensor.dims) !== describeShape(isVector ? want.slice(0, 1) : want)) {
     throw new CrowdError(
       'model-invalid',
-      `The tensor ${recipe.source} is ${describeShape(tensor.dims)}; config.json asks for ${describeShape(want)}.`,
+      `The tensor ${recipe.source} is ${describeShape(tensor.dims)}; config.json asks for ${describeShape(recipe.columns === 1 ? want.slice(0, 1) : want)}.`,
     )
   }
   return tensor
 }
 
-function matrixDims({ rows, columns }: WeightRecipe): number[] {
-  return [rows, columns]
+/** As the file holds it, the unwanted rows of a fused matrix included. */
+function sourceDims({ rows, columns, pick, stored }: WeightRecipe): number[] {
+  const all = pick?.of ?? rows
+  return stored === 'rows' ? [all, columns] : [columns, all]
 }
 
 async function* weightData(
@@ -58,12 +63,11 @@ async function* weightData(
 ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   const tensor = checkSource(recipe, source)
   const { rows, columns } = recipe
-  // A transposed matrix needs all rows at once.
-  const run = recipe.form === 'transposed' ? rows : Math.max(1, Math.floor(RUN_ELEMENTS / columns))
-  const rowBytes = columns * bytesPerElement(tensor.type)
+  const needsAll = recipe.form === 'transposed' || recipe.stored === 'columns'
+  const run = needsAll ? rows : Math.max(1, Math.floor(RUN_ELEMENTS / columns))
   for (let row = 0; row < rows; row += run) {
     const count = Math.min(run, rows - row)
-    const bytes = await source.read(recipe.source, row * rowBytes, count * rowBytes)
+    const bytes = await readRows(recipe, source, { tensor, row, count })
     yield convert(bytes, tensor, { ...recipe, rows: count })
   }
 }
@@ -73,22 +77,43 @@ function convert(
   tensor: SourceTensor,
   recipe: WeightRecipe,
 ): Uint8Array<ArrayBuffer> {
-  const { rows, columns, form, type } = recipe
+  const { rows, columns, form, type, plus } = recipe
   if (bytes.length !== elementCount([rows, columns]) * bytesPerElement(tensor.type)) {
     throw new CrowdError('model-invalid', `The tensor ${tensor.name} is cut short.`)
   }
-  if (tensor.type === 'f16' && type === 'f16') {
+  if (tensor.type === 'f16' && type === 'f16' && plus === 0) {
     const halves = asHalves(bytes)
     checkFinite(halvesToFloats(halves), tensor)
     return asBytes(form === 'transposed' ? transpose(halves, rows, columns) : halves)
   }
-  const floats = toFloats(bytes, tensor)
-  checkFinite(floats, tensor)
-  if (form === 'q4-packed') return quantizeQ4(floats, rows, columns).packed
-  if (form === 'q4-scales') return asBytes(quantizeQ4(floats, rows, columns).scales)
+  const read = toFloats(bytes, tensor)
+  checkFinite(read, tensor)
+  const floats = plus === 0 ? read : read.map((value) => value + plus)
+  const quantized = quantize(form, floats, recipe)
+  if (quantized) return quantized
   const ordered = form === 'transposed' ? transpose(floats, rows, columns) : floats
-  if (type === 'f32') return asBytes(ordered)
-  return asBytes(toHalves(ordered, tensor))
+  return asBytes(type === 'f32' ? ordered : toHalves(ordered, tensor))
+}
+
+/** One half of a quantised matrix; null for the forms that aren't quantised. */
+function quantize(
+  form: WeightRecipe['form'],
+  floats: Float32Array,
+  { rows, columns }: WeightRecipe,
+): Uint8Array<ArrayBuffer> | null {
+  switch (form) {
+    case 'q4-packed':
+      return quantizeQ4(floats, rows, columns).packed
+    case 'q4-scales':
+      return asBytes(quantizeQ4(floats, rows, columns).scales)
+    case 'q8-packed':
+      return quantizeQ8(floats, rows, columns).packed
+    case 'q8-scales':
+      return asBytes(quantizeQ8(floats, rows, columns).scales)
+    case 'rows':
+    case 'transposed':
+      return null
+  }
 }
 
 function toFloats(bytes: Uint8Array<ArrayBuffer>, tensor: SourceTensor): Float32Array<ArrayBuffer> {

@@ -2,13 +2,20 @@ import { CrowdError } from '../errors.ts'
 import type { ModelId, PieceHash } from '../ids.ts'
 import { LAYERS_MAX, PIECE_BYTES } from '../limits.ts'
 import { isRecord, jsonFields, type JsonFields } from './json-fields.ts'
-import type { Block, EmbeddingTable, Manifest, Piece, WeightDtype } from './manifest.ts'
+import {
+  isQuantized,
+  type Block,
+  type EmbeddingTable,
+  type Manifest,
+  type Piece,
+  type WeightDtype,
+} from './manifest.ts'
 
 /** Tokenizer files are fetched in one go; the largest known ones are some 30 MB. */
 export const MODEL_FILE_MAX_BYTES = 64 * 1024 * 1024
 const FILES_MAX = 16
 const PIECES_MAX = 4096
-const DTYPES: readonly WeightDtype[] = ['f32', 'f16', 'q4']
+const DTYPES: readonly WeightDtype[] = ['f32', 'f16', 'q8', 'q4']
 const KINDS: readonly Block['kind'][] = ['embedding', 'layer', 'head']
 
 const SIZE = { min: 1, max: 1 << 24 }
@@ -133,9 +140,9 @@ function parseTable(fields: JsonFields, dataBytes: number, shape: Shape): Embedd
   }
   const dtype = oneOf(fields, 'dtype', DTYPES)
   const offset = fields.integer('offset', BYTES)
-  const bits = { f32: 32, f16: 16, q4: 4 }[dtype]
+  const bits = { f32: 32, f16: 16, q8: 8, q4: 4 }[dtype]
   if (offset + (rows * columns * bits) / 8 > dataBytes) throw invalid('the table exceeds its data')
-  if (dtype !== 'q4') return { dtype, rows, columns, offset }
+  if (!isQuantized(dtype)) return { dtype, rows, columns, offset }
   const scaleOffset = fields.integer('scaleOffset', BYTES)
   if (columns % 32 !== 0 || scaleOffset + rows * (columns / 32) * 4 > dataBytes) {
     throw invalid('the scales of the table exceed its data')

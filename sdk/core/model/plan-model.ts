@@ -1,4 +1,6 @@
 import { CrowdError } from '../errors.ts'
+import { buildDecoderGraph } from '../decoder/decoder-graph.ts'
+import type { Decoder } from '../decoder/decoder.ts'
 import { writeOnnx } from '../graph/onnx-writer.ts'
 import { Q4_BLOCK } from '../tensor/quantize-q4.ts'
 import {
@@ -7,9 +9,7 @@ import {
   type PlacedWeight,
   type WeightLayout,
 } from './layout-weights.ts'
-import type { LlamaConfig } from './llama-config.ts'
-import { buildLlamaGraph } from './llama-graph.ts'
-import type { Block, EmbeddingTable, WeightDtype } from './manifest.ts'
+import { isQuantized, type Block, type EmbeddingTable, type WeightDtype } from './manifest.ts'
 import { partition } from './partition.ts'
 import type { Graph } from '../graph/graph.ts'
 
@@ -24,10 +24,10 @@ export type BlockPlan = Pick<Block, 'kind' | 'dataBytes' | 'f32Bytes' | 'table'>
   readonly cuts: readonly number[]
 }
 
-/** Everything about a model's blocks that follows from config.json: graphs, places of weights, sizes. */
-export function planModel(config: LlamaConfig, dtype: WeightDtype): BlockPlan[] {
-  checkBlockSize(config, dtype)
-  const { graph, recipes } = buildLlamaGraph(config, dtype)
+/** Everything about a model's blocks that follows from its description: graphs, places of weights, sizes. */
+export function planModel(decoder: Decoder, dtype: WeightDtype): BlockPlan[] {
+  checkBlockSize(decoder, dtype)
+  const { graph, recipes } = buildDecoderGraph(decoder, dtype)
   const { table, layers, head } = partition(graph)
 
   const embedding = layoutWeights(table, recipes)
@@ -38,7 +38,7 @@ export function planModel(config: LlamaConfig, dtype: WeightDtype): BlockPlan[] 
     {
       ...sizes('embedding', embedding),
       graph: null,
-      table: describeTable(config, dtype, embedding),
+      table: describeTable(decoder, dtype, embedding),
       cuts: [],
     },
     ...layers.map((layer): BlockPlan => {
@@ -48,26 +48,26 @@ export function planModel(config: LlamaConfig, dtype: WeightDtype): BlockPlan[] 
     {
       ...sizes('head', placedHead.layout),
       graph: writeOnnx(placedHead.graph),
-      cuts: config.tiedEmbedding ? [embedding.bytes] : [],
+      cuts: decoder.head.tied ? [embedding.bytes] : [],
     },
   ]
 }
 
 /** The unsplit model, for comparing: one graph and the places of its weights in one data file. */
 export function planWholeModel(
-  config: LlamaConfig,
+  decoder: Decoder,
   dtype: WeightDtype,
 ): { readonly graph: Graph; readonly layout: WeightLayout } {
-  checkBlockSize(config, dtype)
-  const { graph, recipes } = buildLlamaGraph(config, dtype)
+  checkBlockSize(decoder, dtype)
+  const { graph, recipes } = buildDecoderGraph(decoder, dtype)
   return layoutGraph(graph, recipes)
 }
 
-function checkBlockSize(config: LlamaConfig, dtype: WeightDtype): void {
-  if (dtype !== 'q4' || config.hiddenSize % Q4_BLOCK === 0) return
+function checkBlockSize(decoder: Decoder, dtype: WeightDtype): void {
+  if (!isQuantized(dtype) || decoder.hiddenSize % Q4_BLOCK === 0) return
   throw new CrowdError(
     'model-unsupported',
-    `The hidden size ${config.hiddenSize} is not a multiple of ${Q4_BLOCK}, which 4-bit weights need.`,
+    `The hidden size ${decoder.hiddenSize} is not a multiple of ${Q4_BLOCK}, which ${dtype} weights need.`,
   )
 }
 
@@ -77,21 +77,17 @@ function sizes(
 ): Pick<BlockPlan, 'kind' | 'weights' | 'dataBytes' | 'f32Bytes'> {
   const { weights, bytes } = layout
   const f32Bytes = weights.reduce((sum, { recipe }) => {
-    return recipe.form === 'q4-scales' ? sum : sum + recipe.rows * recipe.columns * 4
+    return recipe.form.endsWith('-scales') ? sum : sum + recipe.rows * recipe.columns * 4
   }, 0)
   return { kind, weights, dataBytes: bytes, f32Bytes }
 }
 
-function describeTable(
-  config: LlamaConfig,
-  dtype: WeightDtype,
-  layout: WeightLayout,
-): EmbeddingTable {
+function describeTable(decoder: Decoder, dtype: WeightDtype, layout: WeightLayout): EmbeddingTable {
   const [values, scales] = layout.weights
   return {
     dtype,
-    rows: config.vocabSize,
-    columns: config.hiddenSize,
+    rows: decoder.vocabSize,
+    columns: decoder.hiddenSize,
     offset: values?.offset ?? 0,
     ...(scales ? { scaleOffset: scales.offset } : {}),
   }

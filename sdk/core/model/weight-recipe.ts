@@ -1,15 +1,16 @@
+import type { Matrix } from '../decoder/decoder.ts'
+
 /**
- * How a constant of our graphs is made from a tensor of the weights file, [rows, columns] there (a vector
- * has one row).
- * `rows`: the same order. `transposed`: [columns, rows]. `q4-packed` and `q4-scales`: the two halves of a
- * matrix quantised in blocks of 32 columns, see quantize-q4.ts.
+ * How a constant of our graphs is made from a tensor of the weights file: a matrix of [rows, columns], or a
+ * vector, which has one column.
+ * `rows`: in that order. `transposed`: [columns, rows]. `q4-packed`, `q4-scales` and the same for 8 bits: the
+ * two halves of a matrix quantised in blocks of 32 columns, see quantize.ts.
  */
-export type WeightRecipe = {
-  readonly source: string
-  readonly rows: number
-  readonly columns: number
-  readonly form: 'rows' | 'transposed' | 'q4-packed' | 'q4-scales'
-  /** Element type of the result; `u8` for `q4-packed`. */
+export type WeightRecipe = Matrix & {
+  /** Added to every value. */
+  readonly plus: number
+  readonly form: 'rows' | 'transposed' | 'q4-packed' | 'q4-scales' | 'q8-packed' | 'q8-scales'
+  /** Element type of the result; `u8` for what is packed. */
   readonly type: 'f32' | 'f16' | 'u8'
 }
 

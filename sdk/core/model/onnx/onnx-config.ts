@@ -1,6 +1,6 @@
 import { CrowdError } from '../../errors.ts'
 import { isRecord, jsonFields, type JsonFields } from '../json-fields.ts'
-import { parseTokenIds } from '../llama-config.ts'
+import { parseTokenIds } from '../../families/parse-decoder.ts'
 
 /** What an exported graph doesn't say by itself, from the config.json beside it. */
 export type OnnxConfig = {

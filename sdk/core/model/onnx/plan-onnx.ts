@@ -138,15 +138,16 @@ function isBlockProduct(node: GraphNode): boolean {
   return node.op === 'MatMulNBits' || node.op === 'MatMulBnb4'
 }
 
-/** How most of the weights are stored. Of the quantised kinds one word is enough: they aren't held as f32. */
+/** How most of the weights are stored: in blocks, as bytes, or as plain numbers. */
 function dtypeOf(graph: Graph): WeightDtype {
-  const bytes = { q4: 0, f16: 0, f32: 0 }
+  if (graph.nodes.some((node) => isBlockProduct(node) || node.op === 'QMoE')) return 'q4'
+  const bytes = { q8: 0, f16: 0, f32: 0 }
   for (const { type, dims, data } of graph.initializers) {
     const length = data.kind === 'inline' ? data.bytes.length : data.length
-    if (type === 'u8' || type === 'i8') bytes.q4 += length
+    if (type === 'u8' || type === 'i8') bytes.q8 += length
     else if (type === 'f16' || type === 'bf16') bytes.f16 += length
     else if (type === 'f32' && dims.length > 1) bytes.f32 += length
   }
-  if (bytes.q4 > 0) return 'q4'
+  if (bytes.q8 > bytes.f16 + bytes.f32) return 'q8'
   return bytes.f16 > bytes.f32 ? 'f16' : 'f32'
 }

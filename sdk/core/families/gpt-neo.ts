@@ -1,0 +1,106 @@
+import { projection, type LayerSpec } from '../decoder/decoder.ts'
+import { CrowdError } from '../errors.ts'
+import type { JsonFields } from '../model/json-fields.ts'
+import {
+  activationOf,
+  checkHeads,
+  contextOf,
+  headOf,
+  layerCountOf,
+  layerNorm,
+  numberOr,
+  sizeOf,
+  vocabOf,
+  type Family,
+} from './family.ts'
+
+const EMBEDDING = 'transformer.wte.weight'
+
+/** GPT-Neo: GPT-2 with separate projections, unscaled scores, and a window in every other layer. */
+export const GPT_NEO: Family = {
+  modelType: 'gpt_neo',
+  architecture: 'GPTNeoForCausalLM',
+  context: contextOf,
+  describe(fields, contextLength) {
+    const hiddenSize = sizeOf(fields, 'hidden_size')
+    const heads = sizeOf(fields, 'num_heads')
+    const epsilon = numberOr(fields, 'layer_norm_epsilon', 1e-5)
+    const windows = windowsOf(fields)
+    return {
+      ...checkHeads({ headCount: heads, kvHeadCount: heads, headSize: hiddenSize / heads }),
+      hiddenSize,
+      vocabSize: vocabOf(fields),
+      contextLength,
+      embedding: {
+        source: EMBEDDING,
+        scale: 1,
+        positions: { source: 'transformer.wpe.weight', rows: contextOf(fields), offset: 0 },
+        norm: null,
+      },
+      layers: windows.map((window, layer) =>
+        neoLayer(fields, layer, { hidden: hiddenSize, epsilon, window }),
+      ),
+      finalNorm: layerNorm('transformer.ln_f', hiddenSize, epsilon),
+      head: headOf(fields, EMBEDDING, true),
+    }
+  },
+}
+
+/** The window of each layer, 0 = none; from `attention_layers`, or `attention_types` [[kinds, times], ..]. */
+function windowsOf(fields: JsonFields): number[] {
+  const layerCount = layerCountOf(fields, 'num_layers')
+  const window = sizeOf(fields, 'window_size')
+  const kinds = fields.has('attention_types')
+    ? fields.array('attention_types').flatMap(repeated)
+    : fields.array('attention_layers')
+  if (kinds.length !== layerCount || kinds.some((kind) => kind !== 'global' && kind !== 'local')) {
+    throw new CrowdError(
+      'model-invalid',
+      `config.json: "attention_types" must name ${layerCount} layers, each global or local.`,
+    )
+  }
+  return kinds.map((kind) => (kind === 'local' ? window : 0))
+}
+
+function repeated(entry: unknown): unknown[] {
+  const pair: readonly unknown[] = Array.isArray(entry) ? entry : []
+  const [kinds, times] = pair
+  const list: readonly unknown[] = Array.isArray(kinds) ? kinds : []
+  const count = typeof times === 'number' && times >= 0 && times <= 1000 ? times : 0
+  return Array.from({ length: count }, () => list).flat()
+}
+
+function neoLayer(
+  fields: JsonFields,
+  layer: number,
+  sizes: { readonly hidden: number; readonly epsilon: number; readonly window: number },
+): LayerSpec {
+  const { hidden, epsilon, window } = sizes
+  const name = `transformer.h.${layer}`
+  const inner = fields.has('intermediate_size') ? sizeOf(fields, 'intermediate_size') : 4 * hidden
+  const attention = `${name}.attn.attention`
+  return {
+    attentionNorm: layerNorm(`${name}.ln_1`, hidden, epsilon),
+    attention: {
+      query: projection(`${attention}.q_proj`, hidden, hidden),
+      key: projection(`${attention}.k_proj`, hidden, hidden),
+      value: projection(`${attention}.v_proj`, hidden, hidden),
+      output: projection(`${attention}.out_proj`, hidden, hidden, { bias: true }),
+      headNorms: null,
+      scale: 1,
+      softcap: 0,
+      window,
+      positions: { kind: 'none' },
+    },
+    attentionPostNorm: null,
+    order: 'sequential',
+    feedForwardNorm: layerNorm(`${name}.ln_2`, hidden, epsilon),
+    feedForward: {
+      kind: 'plain',
+      up: projection(`${name}.mlp.c_fc`, inner, hidden, { bias: true }),
+      down: projection(`${name}.mlp.c_proj`, hidden, inner, { bias: true }),
+      activation: activationOf(fields, 'activation_function', 'gelu_new'),
+    },
+    feedForwardPostNorm: null,
+  }
+}

@@ -1,0 +1,20 @@
+import { activationOf, contextOf, flag, requireValue, type Family } from './family.ts'
+import { llamaConfig } from './llama-config.ts'
+import { llamaDecoder } from './llama-decoder.ts'
+
+/** Llama 1 to 3, TinyLlama, SmolLM 1 and 2 (arXiv 2302.13971, 2407.21783). */
+export const LLAMA: Family = {
+  modelType: 'llama',
+  architecture: 'LlamaForCausalLM',
+  context: contextOf,
+  describe(fields, contextLength) {
+    requireValue(fields, 'sliding_window', [])
+    const bias = flag(fields, 'attention_bias', false)
+    return llamaDecoder(llamaConfig(fields, contextLength), {
+      attentionBias: bias,
+      outputBias: bias,
+      mlpBias: flag(fields, 'mlp_bias', false),
+      activation: activationOf(fields, 'hidden_act', 'silu'),
+    })
+  },
+}

@@ -1,0 +1,102 @@
+import * as ort from 'onnxruntime-node'
+import type { Decoder as ModelDecoder } from '../../sdk/core/decoder/decoder.ts'
+import { baseNames } from '../../sdk/core/families/base-names.ts'
+import { parseDecoder } from '../../sdk/core/families/parse-decoder.ts'
+import type { WeightDtype } from '../../sdk/core/model/manifest.ts'
+import { openModelSource, type ModelSource } from '../../sdk/import/model-source.node.ts'
+import { openChain, openWhole, worstDifference, type Decoder } from '../support/chained-blocks.ts'
+import { createTestModel, type TestModel } from '../support/models.ts'
+import type { Reference } from './reference.ts'
+
+/** One row of `npm run families`. */
+export type FamilyRow = {
+  readonly family: string
+  readonly source: string
+  readonly dtype: WeightDtype
+  /** Against the reference, over all tokens of prompt and answer. */
+  readonly maxLogitError: number
+  /** Share of the answer's tokens that the reference chooses too, each after the reference's text. */
+  readonly greedyAgreement: number
+  /** For every cut, the same choices, and logits within the tolerance of the dtype. */
+  readonly splitEqualsWhole: boolean
+}
+
+/** Tokens of the prompt go in runs of this many, so that caches and windows are met in the middle. */
+const CHUNK = 7
+/** Kernels with int8 activations round differently at the last bit of their input. */
+const SPLIT_TOLERANCE: Readonly<Record<WeightDtype, number>> = {
+  f32: 1e-4,
+  f16: 1e-4,
+  q8: 5e-2,
+  q4: 5e-2,
+}
+
+export async function compare(
+  reference: Reference,
+  { path, source }: { readonly path: string; readonly source: string },
+  dtype: WeightDtype,
+): Promise<FamilyRow> {
+  const opened = await openModelSource(path)
+  try {
+    const model = createTestModel(decoderFor(opened, reference), dtype, baseNames(opened.weights))
+    const whole = await logitsOf(await openWhole(ort, model, 'cpu'), reference)
+    const splits = await everyCut(model, reference)
+    return {
+      family: reference.name,
+      source,
+      dtype,
+      maxLogitError: worstDifference(whole, reference.logits),
+      greedyAgreement: agreement(whole, reference),
+      splitEqualsWhole: splits.every(
+        (logits) =>
+          worstDifference(logits, whole) <= SPLIT_TOLERANCE[dtype] &&
+          (dtype.startsWith('q') || agreement(logits, reference) === agreement(whole, reference)),
+      ),
+    }
+  } finally {
+    await opened.close()
+  }
+}
+
+/** A context that the model would not be served with by default is asked for. */
+function decoderFor(source: ModelSource, { promptIds, greedyIds }: Reference): ModelDecoder {
+  const { config, generationConfig } = source
+  const tokens = promptIds.length + greedyIds.length
+  const decoder = parseDecoder(config, generationConfig)
+  if (decoder.contextLength >= tokens) return decoder
+  return parseDecoder(config, generationConfig, tokens)
+}
+
+/** Each border by itself, then all at once. */
+async function everyCut(model: TestModel, reference: Reference): Promise<Float32Array[][]> {
+  const borders = model.decoder.layers.map((_, layer) => layer + 1)
+  const all: Float32Array[][] = []
+  for (const cuts of [...borders.map((border) => [border]), borders]) {
+    const chain = await openChain(ort, model, { provider: 'cpu', cuts })
+    all.push(await logitsOf(chain, reference))
+  }
+  return all
+}
+
+/** Logits after every token of prompt and answer, the reference's answer being fed; closes the decoder. */
+async function logitsOf(decoder: Decoder, reference: Reference): Promise<Float32Array[]> {
+  const { promptIds, greedyIds, vocabSize } = reference
+  const rows: Float32Array[] = []
+  const feed = async (ids: readonly number[]): Promise<void> => {
+    const logits = await decoder.step(rows.length, ids)
+    ids.forEach((_, i) => rows.push(logits.slice(i * vocabSize, (i + 1) * vocabSize)))
+  }
+  for (let at = 0; at < promptIds.length; at += CHUNK) await feed(promptIds.slice(at, at + CHUNK))
+  for (const id of greedyIds.slice(0, -1)) await feed([id])
+  await decoder.close()
+  return rows
+}
+
+function agreement(logits: readonly Float32Array[], { promptIds, greedyIds }: Reference): number {
+  const answers = logits.slice(promptIds.length - 1)
+  const same = greedyIds.filter((id, i) => {
+    const row = answers[i] ?? new Float32Array()
+    return row.indexOf(Math.max(...row)) === id
+  })
+  return same.length / greedyIds.length
+}

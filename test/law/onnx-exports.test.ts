@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { BlockRange } from '../../sdk/core/model/block-range.ts'
+import { readOnnx } from '../../sdk/core/graph/onnx-reader.ts'
+import { lowerBlock, type LoweredBlock } from '../../sdk/core/model/lower.ts'
 import type { Manifest } from '../../sdk/core/model/manifest.ts'
 import { importModel } from '../../sdk/import/import-model.node.ts'
 import { readBlock } from '../../sdk/import/model-store.node.ts'
@@ -97,6 +99,19 @@ describe.each(names)('%s', { timeout: LIMIT_MS }, (name) => {
     await chain.close()
     expect(worstDifference(got.logits, rows)).toBeLessThan(isInt8 ? INT8_TOLERANCE : tolerance())
     if (!isInt8) expect(got.ids).toEqual(reference.ids.slice(0, rows.length))
+  })
+
+  it('is lowered to what each provider runs fast and can run', async () => {
+    const lowered = async (provider: 'cpu' | 'wasm' | 'webgpu'): Promise<LoweredBlock> => {
+      const { graph, data } = await read(1)
+      return lowerBlock({ graph: graph ?? new Uint8Array(), data }, provider)
+    }
+    const ops = readOnnx((await lowered('wasm')).model).nodes.map(({ op }) => op)
+    expect(ops).not.toContain('MatMulNBits')
+    expect(ops).not.toContain('MatMulBnb4')
+    expect((await lowered('cpu')).kv).toBe('delta')
+    // What concatenates its past can't write into a buffer.
+    expect((await lowered('webgpu')).kv).toBe(name.startsWith('genai') ? 'shared' : 'delta')
   })
 
   it('answers the same wherever it is cut, each layer a stage of its own, and after going back', async () => {

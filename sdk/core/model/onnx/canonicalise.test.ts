@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { int, ints, type Graph, type GraphNode, type Initializer } from '../../graph/graph.ts'
+import { bytesPerElement } from '../../tensor/dtype.ts'
 import { asBytes } from '../../tensor/views.ts'
 import { canonicalise } from './canonicalise.ts'
 import { longs } from './constant-value.ts'
 
 function weight(name: string, type: Initializer['type'], dims: number[]): Initializer {
-  const size = { f32: 4, f16: 2, bf16: 2 }[String(type)] ?? 1
+  const size = bytesPerElement(type)
   const length = size * dims.reduce((product, dim) => product * dim, 1)
   return { name, type, dims, data: { kind: 'external', location: 'w', offset: 0, length } }
 }

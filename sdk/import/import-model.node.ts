@@ -5,11 +5,18 @@ import { parseDecoder } from '../core/families/parse-decoder.ts'
 import type { Decoder } from '../core/decoder/decoder.ts'
 import type { ModelId } from '../core/ids.ts'
 import { blockData, checkSource } from '../core/model/make-weight.ts'
-import { blockPieces, type Block, type Manifest, type Piece } from '../core/model/manifest.ts'
-import type { WeightDtype } from '../core/model/manifest.ts'
+import {
+  blockPieces,
+  isQuantized,
+  type Block,
+  type Manifest,
+  type Piece,
+  type WeightDtype,
+} from '../core/model/manifest.ts'
 import { parseManifest } from '../core/model/parse-manifest.ts'
 import { planModel, type BlockPlan } from '../core/model/plan-model.ts'
 import type { TensorSource } from '../core/model/tensor-source.ts'
+import { Q4_BLOCK } from '../core/tensor/quantize-q4.ts'
 import { writeAtomically } from '../storage/atomic-file.node.ts'
 import { baseNames } from '../core/families/base-names.ts'
 import { importOnnx, type OpenedOnnx } from './import-onnx.node.ts'
@@ -28,7 +35,10 @@ import {
 export type ImportOptions = {
   /** Default: the name of the directory or file. */
   readonly id?: ModelId
-  /** Default: f16 where the source is f16 or bf16, else f32. Of an ONNX export: which of its files. */
+  /**
+   * Default: what the layers are stored as, f16 for bf16, q8 for GGUF types that are neither plain nor Q4_0.
+   * Of an ONNX export: which of its files.
+   */
   readonly dtype?: WeightDtype | OnnxDtype
   /** Tokens; default: the model's own `max_position_embeddings`, at most `CONTEXT_DEFAULT_MAX`. */
   readonly contextLength?: number
@@ -154,8 +164,11 @@ function weightDtype(dtype: ImportOptions['dtype']): WeightDtype | undefined {
   throw new CrowdError('bad-option', `These weights can be kept as ${known}, not ${dtype}.`)
 }
 
-function defaultDtype(weights: TensorSource, { embedding }: Decoder): WeightDtype {
-  return weights.find(embedding.source)?.type === 'f32' ? 'f32' : 'f16'
+/** By a matrix of the first layer, which is like most of the weights. */
+function defaultDtype(weights: TensorSource, { layers, hiddenSize }: Decoder): WeightDtype {
+  const tensor = weights.find(layers[0]?.attention.query.matrix.source ?? '')
+  const kept = tensor?.keptAs ?? (tensor?.type === 'f32' ? 'f32' : 'f16')
+  return isQuantized(kept) && hiddenSize % Q4_BLOCK !== 0 ? 'f16' : kept
 }
 
 function modelId(sourceName: string): ModelId {

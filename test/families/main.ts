@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { compare, type FamilyRow } from './compare.ts'
-import { checkpointNames, readReference } from './reference.ts'
+import { listReferences, readReference } from './reference.ts'
 
 /** `npm run families -- [--json] [--only NAME]`: every family against the implementation that isn't ours. */
 const { values } = parseArgs({
@@ -9,12 +9,11 @@ const { values } = parseArgs({
 const DTYPES = ['f32', 'f16', 'q8', 'q4'] as const
 
 const rows: FamilyRow[] = []
-for (const name of await checkpointNames()) {
-  if (values.only !== undefined && values.only !== name) continue
-  const reference = await readReference(name)
+for (const entry of await listReferences()) {
+  if (values.only !== undefined && values.only !== entry.name) continue
+  const reference = await readReference(entry)
   for (const dtype of DTYPES) {
-    const source = { path: reference.directory, source: 'safetensors' }
-    const row = await compare(reference, source, dtype)
+    const row = await compare(reference, dtype)
     rows.push(row)
     if (!values.json) console.log(line(row))
   }

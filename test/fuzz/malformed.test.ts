@@ -40,7 +40,8 @@ async function outcomeOf(name: string, work: () => Promise<unknown>): Promise<Ou
   const ms = performance.now() - started
   const isNamed = thrown === null || (thrown instanceof CrowdError && thrown.code !== 'internal')
   const slow = ms > LIMIT_MS ? `${name} took ${Math.round(ms)} ms` : null
-  return { refused: thrown !== null, fault: isNamed ? slow : `${name}: ${String(thrown)}` }
+  const text = thrown instanceof Error ? (thrown.stack ?? thrown.message) : 'no error object'
+  return { refused: thrown !== null, fault: isNamed ? slow : `${name}: ${text}` }
 }
 
 async function runCases(

@@ -79,8 +79,8 @@ function settle(command: Command, input: CliInput): void {
 
 const HOST_FLAGS: readonly (readonly [flags: string, text: string, variable: string])[] = [
   [
-    '--model <name or dir>',
-    `a built-in model, or a directory with config.json, safetensors and tokenizer.json (default: ${DEFAULT_MODEL})`,
+    '--model <name or path>',
+    `a built-in model, a directory with config.json, safetensors and tokenizer.json, or a .gguf file (default: ${DEFAULT_MODEL})`,
     'MODEL',
   ],
   ['--port <n>', `port to listen on, 0 = any free one (default: ${DEFAULT_PORT})`, 'PORT'],

@@ -7,18 +7,22 @@ import express, {
 } from 'express'
 import { join } from 'node:path'
 import { ERROR_CODES, toCrowdError, type ErrorCode } from '../sdk/core/errors.ts'
-import { blockPieces } from '../sdk/core/model/manifest.ts'
+import { blockPieces, type Manifest } from '../sdk/core/model/manifest.ts'
 import type { SwarmSnapshot } from '../sdk/protocol/swarm-snapshot.ts'
 import { PROTOCOL } from '../sdk/protocol/version.ts'
 import type { HostedModel } from './hosted-model.ts'
 import type { HostMetrics } from './metrics.ts'
 
 type HttpAppDeps = {
-  readonly model: HostedModel
+  served(): Manifest
+  /** What devices may fetch under this id. */
+  modelWithId(id: string): HostedModel | undefined
   /** The built pages; must exist. */
   readonly siteDir: string
   /** Everything under `/v1`. */
   readonly api: Router
+  /** The operator's part of `/api`. */
+  readonly admin: Router
   /** Whether the ring answers. */
   health(): Promise<{ readonly ok: boolean; readonly reason: string }>
   readonly metrics: Pick<HostMetrics, 'contentType' | 'text' | 'answered'>
@@ -69,7 +73,7 @@ export function createHttpApp(deps: HttpAppDeps): Express {
     const { complete } = deps.swarm(undefined)
     const { ok, reason } = await deps.health()
     response.set('Cache-Control', 'no-store').status(ok ? 200 : 503)
-    response.json({ ok, reason, protocol: PROTOCOL, model: deps.model.manifest.id, complete })
+    response.json({ ok, reason, protocol: PROTOCOL, model: deps.served().id, complete })
   })
   app.get('/metrics', async (_request, response) => {
     response.set({ 'Cache-Control': 'no-store', 'Content-Type': deps.metrics.contentType })
@@ -79,7 +83,8 @@ export function createHttpApp(deps: HttpAppDeps): Express {
     response.set('Cache-Control', 'no-store')
     response.json(deps.swarm(request.get('authorization')))
   })
-  addModelRoutes(app, deps.model)
+  app.use('/api', deps.admin)
+  addModelRoutes(app, (id) => deps.modelWithId(id))
   addSite(app, deps.siteDir)
   app.use((request: Request, response: Response) => {
     sendError(response, 404, { code: 'bad-request', message: `nothing at ${request.path}` })
@@ -102,12 +107,13 @@ function commonHeaders(_request: Request, response: Response, next: NextFunction
 }
 
 /** Manifest and pieces; only what the manifest names exists. Pages elsewhere may fetch them too. */
-function addModelRoutes(app: Express, model: HostedModel): void {
-  const { manifest, directory } = model
-  const known = new Set<string>([
-    ...manifest.blocks.flatMap(blockPieces).map((piece) => piece.sha256),
-    ...Object.values(manifest.files).map((piece) => piece.sha256),
-  ])
+function addModelRoutes(app: Express, withId: (id: string) => HostedModel | undefined): void {
+  const piecesOf = new WeakMap<Manifest, ReadonlySet<string>>()
+  const isPiece = (manifest: Manifest, hash: string): boolean => {
+    const known = piecesOf.get(manifest) ?? piecesIn(manifest)
+    piecesOf.set(manifest, known)
+    return known.has(hash)
+  }
   app.use('/models', (_request, response, next) => {
     response.set({
       'Cross-Origin-Resource-Policy': 'cross-origin',
@@ -116,26 +122,32 @@ function addModelRoutes(app: Express, model: HostedModel): void {
     next()
   })
   app.get('/models/:id/manifest.json', (request, response, next) => {
-    if (request.params.id !== manifest.id) {
+    const model = withId(request.params.id)
+    if (model === undefined) {
       next()
       return
     }
     // The model behind a name can be built anew, so the manifest is asked for again each time.
     response.set('Cache-Control', 'no-cache')
-    response.type('application/json')
-    sendFile(response, join(directory, 'manifest.json'), next)
+    // As it is served: the file may have been replaced meanwhile.
+    response.json(model.manifest)
   })
   app.get('/models/:id/pieces/:hash', (request, response, next) => {
     const { id, hash } = request.params
-    if (id !== manifest.id || !known.has(hash)) {
+    const model = withId(id)
+    if (model === undefined || !isPiece(model.manifest, hash)) {
       next()
       return
     }
     response.set('Cache-Control', `public, max-age=${YEAR_SECONDS}, immutable, no-transform`)
     response.set('ETag', `"${hash}"`)
     response.type('application/octet-stream')
-    sendFile(response, join(directory, 'pieces', hash), next)
+    sendFile(response, join(model.directory, 'pieces', hash), next)
   })
+}
+
+function piecesIn({ blocks, files }: Manifest): ReadonlySet<string> {
+  return new Set([...blocks.flatMap(blockPieces), ...Object.values(files)].map((one) => one.sha256))
 }
 
 /** Range, length and conditional requests by express; the headers above stay. */

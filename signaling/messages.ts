@@ -37,6 +37,8 @@ export function messagesFor(
       return tokenMessage(before, event)
     case 'request-ended':
       return endMessages(before, after, event.key)
+    case 'model-switched':
+      return modelMessages(after)
     case 'peer-joined':
     case 'peer-dropped':
     case 'pledged':
@@ -48,12 +50,34 @@ export function messagesFor(
     case 'stage-ready':
     case 'timings-reported':
     case 'step-reported':
+    case 'model-wanted':
+    case 'model-chosen':
+    case 'model-refused':
+    case 'model-settled':
     case 'struck':
     case 'pledge-expired':
     case 'planned':
     case 'routed':
       return []
   }
+}
+
+/** Where everybody finds the model that is served. */
+export function servedModel({
+  model,
+}: Pick<SwarmState, 'model'>): Pick<
+  ServerMessageOf<'model'>,
+  'model' | 'revision' | 'manifestPath'
+> {
+  const { id, revision } = model
+  return { model: id, revision, manifestPath: `/models/${id}/manifest.json` }
+}
+
+function modelMessages(state: SwarmState): Outgoing[] {
+  return [...state.peers.keys()].map((to) => ({
+    to,
+    message: { kind: 'model', ...servedModel(state) },
+  }))
 }
 
 function assignMessage(state: SwarmState, peer: PeerId): Outgoing[] {

@@ -86,6 +86,16 @@ function addGauges(registry: Registry, state: () => SwarmState): void {
     isComplete(now) ? 1 : 0,
   )
   new Gauge({
+    name: 'crowdinfer_model_info',
+    help: 'Always 1; the label is the model that is served.',
+    labelNames: ['model'],
+    registers,
+    collect() {
+      this.reset()
+      this.set({ model: state().model.id }, 1)
+    },
+  })
+  new Gauge({
     name: 'crowdinfer_peers',
     help: 'Who is connected.',
     labelNames: ['role'],

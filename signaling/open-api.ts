@@ -4,6 +4,8 @@ import { toCrowdError } from '../sdk/core/errors.ts'
 import type { Tokenizer } from '../sdk/index.node.ts'
 import type { Admission } from './admission.ts'
 import { createApiKeys } from './api-keys.ts'
+import type { ApiModel } from './api/api-model.ts'
+import { createApiModels } from './api-models.ts'
 import { createAccess, type Caller } from './api/access.ts'
 import { createApiRouter } from './api/api-router.ts'
 import { createHealth, type Health } from './api/health.ts'
@@ -13,7 +15,7 @@ import { createKeyCheck } from './key-check.ts'
 import type { SwarmService } from './swarm-service.ts'
 
 export type OpenApiDeps = {
-  readonly model: HostedModel
+  served(): HostedModel
   readonly service: SwarmService
   readonly admission: Admission
   readonly dataDir: string
@@ -25,14 +27,20 @@ export type OpenApiDeps = {
   log(line: string): void
 }
 
-export type OpenedApi = { readonly router: Router; readonly health: Health }
+export type OpenedApi = {
+  readonly router: Router
+  readonly health: Health
+  /** Opens what answering with a model takes. @throws CrowdError model-invalid, model-unsupported */
+  makeReady(model: HostedModel): Promise<void>
+}
 
 /** The API of a host, with this machine's clock, randomness and keys. */
 export function openApi(deps: OpenApiDeps): OpenedApi {
-  const { model, service, now } = deps
-  const seat: SeatDeps = {
+  const { service, now } = deps
+  const models = createApiModels(deps)
+  const served = (): ApiModel => models.of(deps.served())
+  const seat: Omit<SeatDeps, 'manifest'> = {
     service,
-    manifest: model.manifest,
     randomId: () => randomBytes(12).toString('hex'),
     later(ms, task) {
       const timer = setTimeout(task, ms)
@@ -46,15 +54,22 @@ export function openApi(deps: OpenApiDeps): OpenedApi {
   })
   const router = createApiRouter({
     ...seat,
-    manifest: model.manifest,
-    tokenizer: openOnce(() => deps.openTokenizer(model)),
+    served,
     admit: (request, wanted) => access.admit(callerOf(request), wanted),
     enter: (caller, answers) => access.enter(caller, answers),
     randomSeed: () => randomInt(2 ** 32),
     nowS,
     startedS: nowS(),
   })
-  return { router, health: createHealth({ ...seat, now }) }
+  return {
+    router,
+    health: createHealth({ ...seat, served: () => served().manifest, now }),
+    async makeReady(model) {
+      const one = models.of(model)
+      await one.tokenizer()
+      await one.sampling()
+    },
+  }
 }
 
 function nowS(): number {
@@ -68,20 +83,6 @@ function tellOnce(log: (line: string) => void): (thrown: unknown) => void {
     const { message } = toCrowdError(thrown)
     if (message !== told) log(`the API's keys: ${message}`)
     told = message
-  }
-}
-
-/** Opens on first use and keeps what was opened; a failure is tried again. */
-function openOnce<T>(open: () => Promise<T>): () => Promise<T> {
-  let opened: Promise<T> | null = null
-  return () => {
-    if (opened !== null) return opened
-    const opening = open()
-    opened = opening
-    opening.catch(() => {
-      opened = null
-    })
-    return opening
   }
 }
 

@@ -5,13 +5,19 @@ import { performance } from 'node:perf_hooks'
 import { CrowdError, toCrowdError } from '../sdk/core/errors.ts'
 import type { SwarmSnapshot } from '../sdk/protocol/swarm-snapshot.ts'
 import type { Tokenizer } from '../sdk/index.node.ts'
+import type { Express } from 'express'
+import { createAdminApi } from './admin-api.ts'
+import { adminToken } from './admin-token.ts'
 import { createAdmission, type Admission } from './admission.ts'
 import { loadCertificate } from './certificate.ts'
 import type { Config } from './config.ts'
 import { createGuard, type Guard } from './guard.ts'
 import type { HostedModel } from './hosted-model.ts'
+import { createHostedModels, type HostedModels } from './hosted-models.ts'
 import { createHttpApp } from './http-app.ts'
-import { createHostMetrics } from './metrics.ts'
+import { createHostMetrics, type HostMetrics } from './metrics.ts'
+import type { ModelLibrary } from './model-library.ts'
+import { createModelSwitch } from './model-switch.ts'
 import { openApi } from './open-api.ts'
 import { poolSecret } from './pool-secret.ts'
 import { createSocketGateway } from './socket-gateway.ts'
@@ -20,10 +26,10 @@ import { createSwarmService, type SwarmService } from './swarm-service.ts'
 import { hostUrls, lanAddresses, type HostUrls } from './urls.ts'
 
 export type HostDeps = {
-  /** The model, cut and ready. @throws CrowdError model-not-found, model-invalid, model-unsupported */
+  /** The model that is served first, cut and ready. @throws CrowdError model-not-found, model-invalid, model-unsupported */
   prepareModel(config: Config): Promise<HostedModel>
-  /** True for the models that come with the product: they show the ring from two tabs on. */
-  isBuiltin(config: Config): Promise<boolean>
+  /** The models that may be served later. */
+  openLibrary(config: Config): ModelLibrary
   /** The model's tokenizer, for the API. @throws CrowdError model-invalid, model-unsupported */
   openTokenizer(model: HostedModel): Promise<Tokenizer>
   /** The built pages. */
@@ -40,6 +46,9 @@ export type StartedHost = {
   readonly urls: HostUrls
   /** null in an open pool. */
   readonly secret: string | null
+  /** What proves the operator. */
+  readonly adminToken: string
+  /** Served first. */
   readonly model: HostedModel
 }
 
@@ -80,6 +89,7 @@ export function createHost(config: Config, deps: HostDeps): Host {
   async function start(): Promise<StartedHost> {
     const addresses = deps.addresses ?? lanAddresses()
     const secret = config.public ? null : await poolSecret(config.dataDir)
+    const token = await adminToken(config.dataDir)
     const { dataDir } = config
     const certificate = await loadCertificate(config.tls, { dataDir, addresses, nowMs: Date.now() })
     const model = await deps.prepareModel(config)
@@ -87,8 +97,7 @@ export function createHost(config: Config, deps: HostDeps): Host {
     const metrics = createHostMetrics(() => service.state())
     const service = createSwarmService({
       model: model.manifest,
-      manifestPath: `/models/${model.manifest.id}/manifest.json`,
-      minStages: await minStages(config, deps),
+      minStages: minStages(config, model),
       iceServers: config.iceServers,
       now: () => performance.now(),
       firstSession: randomInt(1, 0xffff_ffff),
@@ -97,23 +106,9 @@ export function createHost(config: Config, deps: HostDeps): Host {
       observe: (event, after) => metrics.observe(event, after),
     })
     const admission = createAdmission(secret)
-    const api = openApi({
-      model,
-      service,
-      admission,
-      dataDir,
-      openTokenizer: (opened) => deps.openTokenizer(opened),
-      now: () => performance.now(),
-      log: (line) => deps.log(line),
-    })
-    const app = createHttpApp({
-      model,
-      siteDir: deps.siteDir,
-      api: api.router,
-      health: () => api.health.check(),
-      metrics,
-      swarm: (authorization) => visibleSwarm(service.snapshot(), admission, authorization),
-    })
+    const models = createHostedModels(model, () => service.state())
+    const parts: Parts = { config, deps, service, admission, models, metrics, token }
+    const app = openApp(parts)
     const server = certificate ? createHttpsServer(certificate, app) : createHttpServer(app)
     await listen(server, config)
     running = run({ server, service, admission, guard: createGuard((line) => deps.log(line)) })
@@ -123,7 +118,7 @@ export function createHost(config: Config, deps: HostDeps): Host {
     const urls = hostUrls({ port, host: config.host, secure, secret, addresses })
     // Without the fragment, which holds the secret.
     origins = urls.lanJoin.slice(0, ORIGINS_MAX).map((url) => new URL(url).origin)
-    return { port, urls, secret, model }
+    return { port, urls, secret, adminToken: token, model }
   }
 
   async function stop(): Promise<void> {
@@ -174,9 +169,63 @@ function run(parts: {
   }
 }
 
-async function minStages(config: Config, deps: HostDeps): Promise<number> {
-  if (config.stages !== 'auto') return config.stages
-  return (await deps.isBuiltin(config)) ? 2 : 1
+/** What a running host is made of, before it listens. */
+type Parts = {
+  readonly config: Config
+  readonly deps: HostDeps
+  readonly service: SwarmService
+  readonly admission: Admission
+  readonly models: HostedModels
+  readonly metrics: HostMetrics
+  readonly token: string
+}
+
+/** Everything over HTTP. */
+function openApp({ config, deps, service, admission, models, metrics, token }: Parts): Express {
+  const library = deps.openLibrary(config)
+  const now = (): number => performance.now()
+  const log = (line: string): void => deps.log(line)
+  const api = openApi({
+    served: () => models.served(),
+    service,
+    admission,
+    dataDir: config.dataDir,
+    openTokenizer: (opened) => deps.openTokenizer(opened),
+    now,
+    log,
+  })
+  const modelSwitch = createModelSwitch({
+    library,
+    models,
+    service,
+    makeReady: api.makeReady,
+    minStages: (model) => minStages(config, model),
+    log,
+  })
+  return createHttpApp({
+    served: () => models.served().manifest,
+    modelWithId: (id) => models.withId(id),
+    siteDir: deps.siteDir,
+    api: api.router,
+    admin: createAdminApi({
+      library,
+      models,
+      modelSwitch,
+      state: () => service.state(),
+      token,
+      knowsSecret: (given) => admission.knows(given),
+      now,
+    }),
+    health: () => api.health.check(),
+    metrics,
+    swarm: (authorization) => visibleSwarm(service.snapshot(), admission, authorization),
+  })
+}
+
+/** Built-in models show the ring from two devices on. */
+function minStages({ stages }: Config, { isBuiltin }: HostedModel): number {
+  if (stages !== 'auto') return stages
+  return isBuiltin ? 2 : 1
 }
 
 /** Names only for those who know the secret. */

@@ -127,8 +127,8 @@ describe('sessions', () => {
       asker.all('ask-end').find((end) => end.request === request)?.error?.code
     swarm.ask(asker, 'model', { model: 'other' } as never)
     swarm.ask(asker, 'build', { revision: 'r0' })
-    expect(code('build')).toBe('model-not-found')
-    expect(asker.last('ask-end').error?.message).toMatch(/another build.*reload the page/)
+    expect(code('build')).toBe('model-changed')
+    expect(asker.last('ask-end').error?.message).toMatch(/serves another model: test-model/)
     swarm.ask(asker, 'token', { prompt: [100] })
     swarm.ask(asker, 'none', { maxTokens: 0 })
     expect(['model', 'token', 'none'].map(code)).toEqual([

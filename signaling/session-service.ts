@@ -15,7 +15,7 @@ import type { ClientMessageOf } from '../sdk/protocol/client-to-server.ts'
 
 /**
  * @returns no events for a request that is known already
- * @throws CrowdError bad-request, model-not-found, prompt-too-long, ring-incomplete, too-many-requests
+ * @throws CrowdError bad-request, model-not-found, model-changed, prompt-too-long, ring-incomplete, too-many-requests
  */
 export function askEvents(
   state: SwarmState,
@@ -37,14 +37,13 @@ export function askEvents(
 }
 
 function checkAsk(state: SwarmState, ask: ClientMessageOf<'ask'>): void {
-  const { model } = state
+  const { model, change } = state
+  if (ask.revision !== undefined && ask.revision !== model.revision)
+    throw new CrowdError('model-changed', `the host now serves another model: ${model.id}`)
   if (ask.model !== model.id)
     throw new CrowdError('model-not-found', `this host serves ${model.id}, not ${ask.model}`)
-  if (ask.revision !== undefined && ask.revision !== model.revision)
-    throw new CrowdError(
-      'model-not-found',
-      `the host now serves another build of ${model.id}: reload the page`,
-    )
+  if (change?.phase === 'draining')
+    throw new CrowdError('model-changed', `the host is changing from ${model.id} to ${change.name}`)
   if (ask.maxTokens < 1) throw new CrowdError('bad-request', 'maxTokens must be at least 1')
   const unknown = ask.prompt.find((token) => token >= model.vocabSize)
   if (unknown !== undefined)

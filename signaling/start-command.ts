@@ -1,8 +1,8 @@
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { toString as qrText } from 'qrcode'
 import { toCrowdError } from '../sdk/core/errors.ts'
 import { packageRoot } from '../sdk/import/package-root.node.ts'
-import { builtinModels } from '../sdk/import/resolve-model.node.ts'
 import { builtinDirectory, storeModel } from '../sdk/import/stored-model.node.ts'
 import { openTokenizer } from '../sdk/index.node.ts'
 import { createApiKeys } from './api-keys.ts'
@@ -10,6 +10,8 @@ import type { Config } from './config.ts'
 import { createGuard } from './guard.ts'
 import { createLiveStatus } from './live-status.ts'
 import { openBrowser } from './open-browser.ts'
+import type { ModelLibrary } from './model-library.ts'
+import { createStoredLibrary } from './stored-library.ts'
 import { createHost, type Host, type HostDeps, type StartedHost } from './server.ts'
 import { bannerLines, statusLine } from './status-lines.ts'
 
@@ -21,16 +23,33 @@ const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 export function hostDeps(progress: (line: string) => void): HostDeps {
   return {
     siteDir: join(packageRoot(), 'dist', 'site'),
-    async prepareModel({ model, dataDir }) {
-      const { manifest, storeDir } = await storeModel(model, dataDir, (found) =>
+    openLibrary,
+    async prepareModel(config) {
+      const { model, dataDir } = config
+      const library = openLibrary(config)
+      const known = (await library.list()).find(({ name }) => name === model)
+      // A directory or file of that name counts more than what was once made of it.
+      if (known?.isBuiltin === false && !(await exists(model)))
+        return await library.open(model, (step) => progress(step))
+      const { name, manifest, storeDir } = await storeModel(model, dataDir, (found) =>
         progress(`preparing the model ${found.name} (once, then it is kept in ${found.storeDir})`),
       )
-      return { manifest, directory: storeDir }
+      return { name, isBuiltin: known?.isBuiltin ?? false, manifest, directory: storeDir }
     },
     openTokenizer: ({ directory, manifest }) => openTokenizer(directory, manifest),
     log: logFault,
-    isBuiltin: async (config) => (await builtinModels(builtinDirectory())).includes(config.model),
   }
+}
+
+function openLibrary({ dataDir }: Config): ModelLibrary {
+  return createStoredLibrary({ builtinDir: builtinDirectory(), dataDir })
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  )
 }
 
 /**

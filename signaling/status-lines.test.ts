@@ -15,9 +15,12 @@ const urls = (over = {}) =>
     ...over,
   })
 const banner = (over = {}, secret: string | null = 's3', hasKeys = false) =>
-  bannerLines({ started: { urls: urls(over), secret }, modelId: 'm', hasKeys, qrCode: '' }).join(
-    '\n',
-  )
+  bannerLines({
+    started: { urls: urls(over), secret, adminToken: 'mine' },
+    modelId: 'm',
+    hasKeys,
+    qrCode: '',
+  }).join('\n')
 
 test('the banner has every link and says how phones get their GPU', () => {
   const text = banner()
@@ -27,12 +30,14 @@ test('the banner has every link and says how phones get their GPU', () => {
     'http://192.168.1.5:7080/join#s=s3',
     'http://10.0.0.2:7080/join#s=s3',
     'http://localhost:7080/v1',
+    'http://localhost:7080/dashboard#s=s3&a=mine',
   ])
     expect(text).toContain(link)
   expect(text).toMatch(/no GPU.*plain http/)
   expect(text).toContain('--https')
   expect(banner({ secure: true })).not.toContain('--https')
   expect(banner({ secret: null }, null)).toContain('This pool is open')
+  expect(banner({ secret: null }, null)).toContain('http://localhost:7080/dashboard#a=mine')
   expect(banner({ host: '127.0.0.1' })).toContain('listens on this machine only')
 })
 

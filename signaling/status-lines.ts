@@ -1,11 +1,12 @@
 import { describeRange } from '../sdk/core/model/block-range.ts'
 import type { SwarmSnapshot } from '../sdk/protocol/swarm-snapshot.ts'
 import type { StartedHost } from './server.ts'
+import { operatorUrl } from './urls.ts'
 
 /** Texts for the terminal. Pure: printing is the command's. */
 
 type BannerInput = {
-  readonly started: Pick<StartedHost, 'urls' | 'secret'>
+  readonly started: Pick<StartedHost, 'urls' | 'secret' | 'adminToken'>
   readonly modelId: string
   /** Whether the API has keys of its own, so that the pool's secret opens it no more. */
   readonly hasKeys: boolean
@@ -15,7 +16,7 @@ type BannerInput = {
 
 /** What is printed once, when the host is ready. */
 export function bannerLines(input: BannerInput): string[] {
-  const { urls, secret } = input.started
+  const { urls, secret, adminToken } = input.started
   const [firstLan, ...otherLan] = urls.lanJoin
   return [
     '',
@@ -28,6 +29,7 @@ export function bannerLines(input: BannerInput): string[] {
       : [`  Lend other devices  ${firstLan}`]),
     ...otherLan.map((url) => `                      ${url}`),
     `  Dashboard           ${urls.dashboard}`,
+    `  Choose the model    ${operatorUrl(urls, adminToken)}  (yours alone)`,
     `  OpenAI clients      ${urls.api}${apiKeyHint(secret, input.hasKeys)}`,
     '',
     secret === null
@@ -61,6 +63,7 @@ export function statusLine(swarm: SwarmSnapshot): string {
   const ready = workers.filter((peer) => peer.state === 'ready')
   const active = swarm.requests.filter((one) => one.state === 'running' || one.state === 'opening')
   const parts = [
+    ...(swarm.change === null ? [] : [changeText(swarm.change)]),
     `${count(workers.length, 'device')} (${ready.length} ready)`,
     coverage(swarm),
     `${swarm.laps} laps`,
@@ -68,6 +71,13 @@ export function statusLine(swarm: SwarmSnapshot): string {
     ...(swarm.relayedBytes > 0 ? [`${megabytes(swarm.relayedBytes)} relayed`] : []),
   ]
   return parts.join(' · ')
+}
+
+function changeText({ name, phase, step }: NonNullable<SwarmSnapshot['change']>): string {
+  if (phase === 'preparing') return `changing to ${name}: ${step}`
+  return phase === 'draining'
+    ? `changing to ${name} when the answers have ended`
+    : `changing to ${name}: the devices load it`
 }
 
 function coverage(swarm: SwarmSnapshot): string {

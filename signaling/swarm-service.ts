@@ -3,21 +3,21 @@ import type { PairId, PeerId } from '../sdk/core/ids.ts'
 import { PEERS_MAX, SNAPSHOT_MS } from '../sdk/core/limits.ts'
 import { apply } from '../sdk/core/swarm/apply.ts'
 import { decide } from '../sdk/core/swarm/decide.ts'
-import type { SwarmEvent } from '../sdk/core/swarm/events.ts'
+import type { ModelObservation, SwarmEvent } from '../sdk/core/swarm/events.ts'
 import { emptySwarm, type SwarmModel, type SwarmState } from '../sdk/core/swarm/state.ts'
 import { otherEnd } from '../sdk/core/swarm/views.ts'
 import type { ClientMessage, ClientMessageOf } from '../sdk/protocol/client-to-server.ts'
 import type { ServerMessage } from '../sdk/protocol/server-to-client.ts'
 import type { SwarmSnapshot } from '../sdk/protocol/swarm-snapshot.ts'
 import { FEATURES, PROTOCOL } from '../sdk/protocol/version.ts'
-import { messagesFor, type IceServers } from './messages.ts'
+import { messagesFor, servedModel, type IceServers } from './messages.ts'
 import type { PeerConnection, PeerEntry, PeerHandle } from './peer-connection.ts'
 import { askEvents, cancelEvents, stageEvents } from './session-service.ts'
 import { swarmSnapshotOf } from './swarm-snapshot.ts'
 
 export type SwarmServiceDeps = {
+  /** Served at first. */
   readonly model: SwarmModel
-  readonly manifestPath: string
   readonly minStages: number
   readonly iceServers: IceServers
   /** Monotonic, ms. */
@@ -40,6 +40,8 @@ export interface SwarmService {
   join(entry: PeerEntry, connection: PeerConnection): PeerHandle
   snapshot(): SwarmSnapshot
   state(): SwarmState
+  /** The operator wants another model served, or what became of that. */
+  model(event: ModelObservation): void
   /** Checks time limits and sends a snapshot that is due; called a few times a second. */
   tick(): void
   /** Ends every connection. Idempotent. */
@@ -193,7 +195,7 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
       }
       const seat: Seat = { entry, connection }
       seats.set(entry.peer, seat)
-      connection.send(welcome(entry, deps))
+      connection.send(welcome(entry, state))
       connection.send({ kind: 'swarm', swarm: snapshot() })
       dispatch({ kind: 'peer-joined', ...entry })
       return {
@@ -207,6 +209,7 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
     },
     snapshot,
     state: () => state,
+    model: (event) => dispatch(event),
     tick() {
       if (closed) return
       dispatch()
@@ -230,15 +233,14 @@ function isFull(seats: ReadonlyMap<PeerId, Seat>, entry: PeerEntry): boolean {
   return same >= PEERS_MAX
 }
 
-function welcome(entry: PeerEntry, { model, manifestPath }: SwarmServiceDeps): ServerMessage {
+function welcome(entry: PeerEntry, state: SwarmState): ServerMessage {
   return {
     kind: 'welcome',
     protocol: PROTOCOL,
     features: [...FEATURES],
     peer: entry.peer,
     name: entry.name,
-    model: model.id,
-    manifestPath,
+    ...servedModel(state),
   }
 }
 
@@ -272,9 +274,10 @@ type WorkerReport =
 function workerEvent(peer: PeerId, message: WorkerReport): SwarmEvent {
   switch (message.kind) {
     case 'pledge': {
-      const { memoryBytes, provider, threads, hidden } = message
+      const { memoryBytes, provider, threads, hidden, revision } = message
       const cached = new Set(message.cached)
-      return { kind: 'pledged', peer, pledge: { memoryBytes, provider, threads, cached, hidden } }
+      const pledge = { memoryBytes, provider, threads, cached, hidden }
+      return { kind: 'pledged', peer, pledge, revision }
     }
     case 'stage-state':
       return {

@@ -22,6 +22,7 @@ export function swarmSnapshotOf(state: SwarmState, origins: readonly string[]): 
       bytes: distinctBytes(model.blocks),
       contextLength: model.contextLength,
     },
+    change: changeView(state),
     origins: [...origins],
     complete: isComplete(state),
     missing: missingRanges(state).map((range) => ({ ...range })),
@@ -40,6 +41,12 @@ export function swarmSnapshotOf(state: SwarmState, origins: readonly string[]): 
     relayedBytes: state.relayedBytes,
     laps: state.laps,
   }
+}
+
+function changeView({ change }: SwarmState): SwarmSnapshot['change'] {
+  if (change === null) return null
+  const { name, phase, step } = change
+  return { name: name.slice(0, 200), phase, step: step.slice(0, 200) }
 }
 
 /** What one device that holds everything downloads: a tied table counts once. */

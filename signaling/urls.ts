@@ -61,6 +61,14 @@ export function hostUrls(input: {
   }
 }
 
+/** The dashboard with what proves the operator, in the fragment too. */
+export function operatorUrl(
+  { dashboard }: Pick<HostUrls, 'dashboard'>,
+  adminToken: string,
+): string {
+  return `${dashboard}${dashboard.includes('#') ? '&' : '#'}a=${adminToken}`
+}
+
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || host.startsWith('127.')
 }

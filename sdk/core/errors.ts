@@ -37,6 +37,10 @@ export const ERROR_CODES = {
   'non-finite': 'A stage produced numbers that are not finite. The answer was stopped.',
   'model-invalid': 'The model directory is incomplete or damaged. The message names the part.',
   'model-unsupported': 'This architecture or operator is not supported. The message names it.',
+  'model-changed': 'The host serves another model now, or is about to. Ask again in a moment.',
+  'model-too-large': 'Open the join link on more devices, or let them lend more memory.',
+  'not-the-operator':
+    'Only whoever runs the host may do this: with the dashboard link that it prints, or on its own machine.',
   'model-not-found': 'Check the name or the path of the model.',
   'port-taken': 'Choose another port with --port, or stop the program that uses it.',
   'bad-option': 'See --help for the flags.',

@@ -110,6 +110,11 @@ export const REQUESTS_PER_ASKER = 4
 export const QUEUE_WAIT_MS = 600_000
 /** Answers that the ring computes at once; more wait. A stage keeps caches for twice as many. */
 export const SESSIONS_AT_ONCE = 4
+/**
+ * Answers that run when the host is told to serve another model have this long to end: most do, and whoever
+ * waits for the new model does not wait for the longest.
+ */
+export const MODEL_DRAIN_MS = 60_000
 /** A link that is neither open nor closed after this long is tried anew: longer than the whole ladder. */
 export const PAIR_OPEN_MS = 40_000
 /** Pause before a failed link is tried again; doubles with each failure up to the maximum. */

@@ -30,6 +30,7 @@ const OPEN: SignalingState = {
     peer: 'p' as PeerId,
     name: 'box',
     model: 'm' as ModelId,
+    revision: 'r1',
     manifestPath: '/models/m/manifest.json',
   },
 }

@@ -6,6 +6,7 @@ import { readMetadata } from '../core/gguf/metadata.ts'
 import type { GgufTensor } from '../core/gguf/place-tensors.ts'
 import { readRows, viewShape } from '../core/gguf/read-rows.ts'
 import { ropeTensors, type RopeDivisors } from '../core/gguf/rope-config.ts'
+import { keptAs } from '../core/gguf/tensor-types.ts'
 import { viewTensor, type TensorView } from '../core/gguf/tensor-view.ts'
 import { tokenizerFiles } from '../core/gguf/tokenizer-json.ts'
 import { readVocabulary } from '../core/gguf/vocabulary.ts'
@@ -137,7 +138,7 @@ function tensorSource(views: ReadonlyMap<string, TensorView>, read: ReadView): T
   return {
     find: (name): SourceTensor | undefined => {
       const view = views.get(name)
-      return view && { name, type: 'f32', dims: view.dims }
+      return view && { name, type: 'f32', dims: view.dims, keptAs: keptAs(view.tensor.type) }
     },
     read: async (name, offset, length) => {
       const view = views.get(name)

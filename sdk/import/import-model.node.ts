@@ -1,16 +1,27 @@
 import { mkdir, readFile, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { CrowdError } from '../core/errors.ts'
 import { parseDecoder } from '../core/families/parse-decoder.ts'
 import type { Decoder } from '../core/decoder/decoder.ts'
 import type { ModelId } from '../core/ids.ts'
 import { blockData, checkSource } from '../core/model/make-weight.ts'
-import { blockPieces, type Block, type Manifest, type Piece } from '../core/model/manifest.ts'
-import type { WeightDtype } from '../core/model/manifest.ts'
+import {
+  blockPieces,
+  isQuantized,
+  type Block,
+  type Manifest,
+  type Piece,
+  type WeightDtype,
+} from '../core/model/manifest.ts'
 import { parseManifest } from '../core/model/parse-manifest.ts'
 import { planModel, type BlockPlan } from '../core/model/plan-model.ts'
 import type { TensorSource } from '../core/model/tensor-source.ts'
+import { Q4_BLOCK } from '../core/tensor/quantize-q4.ts'
 import { writeAtomically } from '../storage/atomic-file.node.ts'
 import { baseNames } from '../core/families/base-names.ts'
+import { importOnnx, type OpenedOnnx } from './import-onnx.node.ts'
+import { findOnnxModel, type OnnxDtype } from './onnx-files.node.ts'
+import { hasWeightFiles } from './safetensors-source.node.ts'
 import { openModelSource, type ModelSource } from './model-source.node.ts'
 import { MANIFEST_FILE, readManifest } from './model-store.node.ts'
 import {
@@ -24,14 +35,18 @@ import {
 export type ImportOptions = {
   /** Default: the name of the directory or file. */
   readonly id?: ModelId
-  /** Default: f16 where the source is f16 or bf16, else f32. */
-  readonly dtype?: WeightDtype
+  /**
+   * Default: what the layers are stored as, f16 for bf16, q8 for GGUF types that are neither plain nor Q4_0.
+   * Of an ONNX export: which of its files.
+   */
+  readonly dtype?: WeightDtype | OnnxDtype
   /** Tokens; default: the model's own `max_position_embeddings`, at most `CONTEXT_DEFAULT_MAX`. */
   readonly contextLength?: number
 }
 
 /** Raised when the bytes that an import makes change, so that old stores are made anew. */
 const IMPORT_VERSION = 3
+const WEIGHT_DTYPES: readonly WeightDtype[] = ['f32', 'f16', 'q8', 'q4']
 /** What the store was made from; compared to know whether it's up to date. */
 const SOURCE_FILE = 'source.json'
 
@@ -45,7 +60,7 @@ export async function importModel(
   storeDir: string,
   options: ImportOptions = {},
 ): Promise<Manifest> {
-  const source = await openModelSource(resolve(path))
+  const source = await openSource(resolve(path), options)
   try {
     const stamp = JSON.stringify({
       version: IMPORT_VERSION,
@@ -56,7 +71,11 @@ export async function importModel(
     if (current) return current
 
     await mkdir(piecesDirectory(storeDir), { recursive: true })
-    const manifest = await importBlocks(source, storeDir, options)
+    const { contextLength, id = modelId(source.name) } = options
+    const manifest =
+      'write' in source
+        ? await source.write(storeDir, { id, contextLength })
+        : await importBlocks(source, storeDir, options)
     // What no device would accept must not be served.
     parseManifest(manifest)
     await writeAtomically(storeDir, MANIFEST_FILE, JSON.stringify(manifest))
@@ -66,6 +85,17 @@ export async function importModel(
   } finally {
     await source.close()
   }
+}
+
+/** A directory that has safetensors too is read from them, unless a dtype of ONNX files was asked for. */
+async function openSource(
+  path: string,
+  { dtype }: ImportOptions,
+): Promise<ModelSource | OpenedOnnx> {
+  const isOwnDtype = dtype === undefined || WEIGHT_DTYPES.some((name) => name === dtype)
+  const exported =
+    isOwnDtype && (await hasWeightFiles(path)) ? null : await findOnnxModel(path, dtype)
+  return exported ? importOnnx(exported) : openModelSource(path)
 }
 
 /** The manifest of a store that was made from the same source and has all its pieces; else null. */
@@ -93,7 +123,7 @@ async function importBlocks(
 ): Promise<Manifest> {
   const decoder = parseDecoder(source.config, source.generationConfig, options.contextLength)
   const weights = baseNames(source.weights)
-  const dtype = options.dtype ?? defaultDtype(weights, decoder)
+  const dtype = weightDtype(options.dtype) ?? defaultDtype(weights, decoder)
   const plans = planModel(decoder, dtype)
   // All names and shapes first: a missing tensor is told before minutes of work.
   for (const plan of plans) for (const { recipe } of plan.weights) checkSource(recipe, weights)
@@ -126,8 +156,19 @@ async function importBlock(
   }
 }
 
-function defaultDtype(weights: TensorSource, { embedding }: Decoder): WeightDtype {
-  return weights.find(embedding.source)?.type === 'f32' ? 'f32' : 'f16'
+/** @throws CrowdError bad-option for what only ONNX files come in */
+function weightDtype(dtype: ImportOptions['dtype']): WeightDtype | undefined {
+  const found = WEIGHT_DTYPES.find((name) => name === dtype)
+  if (found !== undefined || dtype === undefined) return found
+  const known = WEIGHT_DTYPES.join(', ')
+  throw new CrowdError('bad-option', `These weights can be kept as ${known}, not ${dtype}.`)
+}
+
+/** By a matrix of the first layer, which is like most of the weights. */
+function defaultDtype(weights: TensorSource, { layers, hiddenSize }: Decoder): WeightDtype {
+  const tensor = weights.find(layers[0]?.attention.query.matrix.source ?? '')
+  const kept = tensor?.keptAs ?? (tensor?.type === 'f32' ? 'f32' : 'f16')
+  return isQuantized(kept) && hiddenSize % Q4_BLOCK !== 0 ? 'f16' : kept
 }
 
 function modelId(sourceName: string): ModelId {

@@ -5,7 +5,7 @@ import { CrowdError } from '../core/errors.ts'
 export type ResolvedModel = { readonly name: string; readonly directory: string }
 
 /**
- * A built-in model's name (a directory under `builtinDir`) or a path to a directory or GGUF file.
+ * A built-in model's name (a directory under `builtinDir`) or a path to a directory, GGUF or ONNX file.
  * @throws CrowdError model-not-found, which lists the built-in names
  */
 export async function resolveModel(nameOrPath: string, builtinDir: string): Promise<ResolvedModel> {
@@ -16,14 +16,14 @@ export async function resolveModel(nameOrPath: string, builtinDir: string): Prom
   const directory = resolve(nameOrPath)
   if (nameOrPath !== '' && (await isModelPath(directory))) {
     const name = basename(directory)
-      .replace(/\.gguf$/i, '')
+      .replace(/\.(gguf|onnx)$/i, '')
       .replace(/[^\w.-]+/g, '-')
     return { name: name || 'model', directory }
   }
   const names = builtin.length > 0 ? builtin.join(', ') : 'none'
   throw new CrowdError(
     'model-not-found',
-    `There is no model, directory or GGUF file "${nameOrPath}". Built in: ${names}.`,
+    `There is no model, directory, GGUF or ONNX file "${nameOrPath}". Built in: ${names}.`,
   )
 }
 
@@ -38,7 +38,7 @@ export async function builtinModels(builtinDir: string): Promise<string[]> {
 
 async function isModelPath(path: string): Promise<boolean> {
   return stat(path).then(
-    (info) => info.isDirectory() || (info.isFile() && /\.gguf$/i.test(path)),
+    (info) => info.isDirectory() || (info.isFile() && /\.(gguf|onnx)$/i.test(path)),
     () => false,
   )
 }

@@ -45,7 +45,9 @@ const pledge = v.object({
   memoryBytes: bytes,
   provider,
   threads: count(1_024),
-  /** Pieces already stored here. */
+  /** Of the model that this device knows to be served. */
+  revision: text(80),
+  /** Pieces of that model already stored here. */
   cached: v.pipe(v.array(pieceHash), v.maxLength(4_096)),
   hidden: v.boolean(),
 })

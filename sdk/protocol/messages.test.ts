@@ -39,6 +39,7 @@ const hello = {
 }
 const swarm = {
   model: { id: 'm', layerCount: 6, blockCount: 8, bytes: 1_000, contextLength: 512 },
+  change: { name: 'other', phase: 'loading', step: '' },
   origins: ['http://192.168.1.5:7080'],
   complete: false,
   missing: [range],
@@ -99,6 +100,7 @@ const fromClient = [
     memoryBytes: 1e9,
     provider: 'webgpu',
     threads: 4,
+    revision: 'r1',
     cached: ['a'.repeat(64)],
     hidden: false,
   },
@@ -140,6 +142,7 @@ const fromServer = [
     peer: 'peer-1',
     name: 'Laptop',
     model: 'm',
+    revision: 'r1',
     manifestPath: '/models/m/manifest.json',
   },
   { kind: 'refused', error: { code: 'wrong-secret', message: 'no' } },
@@ -172,6 +175,7 @@ const fromServer = [
   { kind: 'ask-token', request: 'r', position: 3, sampled },
   { kind: 'ask-end', request: 'r', reason: 'stop', timings },
   { kind: 'swarm', swarm },
+  { kind: 'model', model: 'm2', revision: 'r2', manifestPath: '/models/m2/manifest.json' },
 ]
 
 describe('good messages', () => {

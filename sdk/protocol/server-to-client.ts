@@ -33,6 +33,14 @@ const iceServers = v.pipe(
   v.maxLength(8),
 )
 
+const servedModel = {
+  model: modelId,
+  /** The manifest's. */
+  revision: text(80),
+  /** Path of the manifest on the host, e.g. `/models/crowdtalk-2.6m/manifest.json`; pieces lie at `pieces/` beside it. */
+  manifestPath: text(300),
+}
+
 /** The hello was accepted. */
 const welcome = v.object({
   kind: v.literal('welcome'),
@@ -40,15 +48,16 @@ const welcome = v.object({
   features: v.pipe(v.array(text(40)), v.maxLength(40)),
   peer: peerId,
   name,
-  model: modelId,
-  /** Path of the manifest on the host, e.g. `/models/crowdtalk-2.6m/manifest.json`; pieces lie at `pieces/` beside it. */
-  manifestPath: text(300),
+  ...servedModel,
 })
+
+/** Another model is served from now on; every session of the former one has ended. */
+const model = v.object({ kind: v.literal('model'), ...servedModel })
 
 /** The hello, or a later message, was refused; the server closes after a hello's refusal. */
 const refused = v.object({ kind: v.literal('refused'), error: wireError })
 
-/** Hold these blocks; a newer assignment replaces an older one. `range: null` = spare, hold nothing. */
+/** Hold these blocks of the model that is served; a newer assignment replaces an older one. `range: null` = spare, hold nothing. */
 const assign = v.object({
   kind: v.literal('assign'),
   assignment: u32,
@@ -140,6 +149,7 @@ const swarm = v.object({ kind: v.literal('swarm'), swarm: swarmSnapshot })
 
 export const serverMessage = v.variant('kind', [
   welcome,
+  model,
   refused,
   assign,
   pairOpen,

@@ -24,6 +24,15 @@ export const swarmSnapshot = v.object({
     bytes,
     contextLength: count(PROMPT_MAX_TOKENS),
   }),
+  /** The way to another model: made ready on the host, then answers end, then devices load it. null = none. */
+  change: v.nullable(
+    v.object({
+      name: text(200),
+      phase: v.picklist(['preparing', 'draining', 'loading']),
+      /** What is being prepared, for people. */
+      step: text(200),
+    }),
+  ),
   /** Where devices on the host's network reach it, e.g. `http://192.168.1.5:7080`, the likeliest first. */
   origins: v.pipe(v.array(text(200)), v.maxLength(8)),
   /** True when every block has a ready device and the route is linked. */

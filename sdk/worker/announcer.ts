@@ -1,3 +1,4 @@
+import { CrowdError } from '../core/errors.ts'
 import type { ClientMessage } from '../protocol/client-to-server.ts'
 import type { ServerMessageOf } from '../protocol/server-to-client.ts'
 import type { ShardStore } from '../storage/shard-store.ts'
@@ -6,12 +7,12 @@ import type { Links } from './links.ts'
 import type { Sessions } from './sessions.ts'
 import type { StageHolder } from './stage-holder.ts'
 import type { StepMeter } from './step-meter.ts'
-import { pledgeOf, type WorkerState } from './worker-view.ts'
+import { pledgeOf, type ServedModel, type WorkerState } from './worker-view.ts'
 
 export type AnnouncerDeps = {
   readonly state: WorkerState
   readonly store: Pick<ShardStore, 'list' | 'usage'>
-  readonly holder: Pick<StageHolder, 'held' | 'announce'>
+  readonly holder: Pick<StageHolder, 'held' | 'announce' | 'drop'>
   readonly links: Pick<Links, 'announce' | 'closeAll'>
   readonly sessions: Pick<Sessions, 'dropAll'>
   readonly meter: StepMeter
@@ -22,8 +23,10 @@ export type AnnouncerDeps = {
 
 /** What a worker tells the host about itself, beside its sessions. */
 export type Announcer = {
-  /** After every (re)connect: what this device is and holds, in full. @throws CrowdError from loadManifest */
+  /** After every (re)connect: what this device is and holds, in full. @throws CrowdError from loadManifest, model-invalid */
   welcomed(welcome: ServerMessageOf<'welcome'>): Promise<void>
+  /** Lets go of the former model and says what it has of this one. @throws CrowdError from loadManifest, model-invalid */
+  modelChanged(served: ServedModel): Promise<void>
   /** What it gives, again. */
   pledge(): Promise<void>
   /** How fast it is, when it computed something since the last time; now and then the links' round trips. */
@@ -46,17 +49,37 @@ export function createAnnouncer(deps: AnnouncerDeps): Announcer {
     changed()
   }
 
+  /** Reads the manifest of what is served, unless it is here. False: meanwhile another model is. */
+  async function follow({ model, revision, manifestPath }: ServedModel): Promise<boolean> {
+    const served = { model, revision, manifestPath }
+    state.served = served
+    if (state.manifest?.id === model && state.manifest.revision === revision) return true
+    const manifest = await deps.loadManifest(manifestPath)
+    if (state.served !== served) return false
+    // Loading it would compute another model's numbers under this one's name.
+    if (manifest.revision !== revision)
+      throw new CrowdError(
+        'model-invalid',
+        `${manifestPath} is not the build of ${model} that the host serves`,
+      )
+    if (state.manifest !== null) holder.drop()
+    state.manifest = manifest
+    return true
+  }
+
   return {
     pledge,
+    async modelChanged(served) {
+      if (!(await follow(served))) return
+      await sessions.dropAll()
+      await pledge()
+    },
     async welcomed(welcome) {
       state.peer = welcome.peer
-      if (state.manifest === null || state.manifestPath !== welcome.manifestPath) {
-        state.manifest = await deps.loadManifest(welcome.manifestPath)
-        state.manifestPath = welcome.manifestPath
-      }
       // The host ended what ran when the connection broke, and orders new links.
       links.closeAll('the connection to the host was made anew')
-      await sessions.dropAll()
+      const [isNewest] = await Promise.all([follow(welcome), sessions.dropAll()])
+      if (!isNewest) return
       await pledge()
       holder.announce()
     },

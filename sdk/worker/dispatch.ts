@@ -9,6 +9,7 @@ export type DispatchTargets = {
   readonly sessions: Sessions
   readonly connector: Pick<Connector, 'accept'>
   manifest(): Manifest | null
+  modelChanged(message: ServerMessageOf<'model'>): Promise<void>
   assign(message: ServerMessageOf<'assign'>): Promise<void>
   /** Something failed that no session or link can tell the host about. */
   fail(thrown: unknown): void
@@ -17,6 +18,9 @@ export type DispatchTargets = {
 /** Which part of a worker a message of the host is for. */
 export function dispatch(message: ServerMessage, to: DispatchTargets): void {
   switch (message.kind) {
+    case 'model':
+      to.modelChanged(message).catch(to.fail)
+      return
     case 'assign':
       to.assign(message).catch(to.fail)
       return

@@ -43,6 +43,8 @@ export type StageHolder = {
   /** Loads again what the runner lost; true when there was something. @throws CrowdError */
   reload(): Promise<boolean>
   held(): HeldStage | null
+  /** Lets go of what is held, without a word to the host; pieces stay stored. */
+  drop(): void
   /** Says again what is held, after a reconnect. */
   announce(): void
   stop(): void
@@ -207,19 +209,30 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
     },
     reload() {
       const done = tail.then(reload)
-      // What comes later must not fail with it.
-      tail = done.then(
-        () => undefined,
-        () => undefined,
-      )
+      tail = settled(done)
       return done
     },
     held: () => held,
+    drop() {
+      running.abort()
+      const former = model
+      held = null
+      model = null
+      deps.onChange()
+      if (former === null) return
+      // A runner that can't is told by the next stage; this one is only to free memory early.
+      tail = settled(tail.then(() => deps.runner.setStage(former, EMPTY)))
+    },
     announce,
     stop() {
       running.abort()
     },
   }
+}
+
+/** What comes later must not fail with it. */
+async function settled(work: Promise<unknown>): Promise<void> {
+  await work.catch(() => undefined)
 }
 
 function uniquePieces(blocks: readonly Block[]): Piece[] {

@@ -4,11 +4,15 @@ import { blockPieces, type Manifest } from '../core/model/manifest.ts'
 import type { PieceHash } from '../core/ids.ts'
 import type { SignalingState } from '../net/signaling.ts'
 import type { ClientMessageOf } from '../protocol/client-to-server.ts'
+import type { ServerMessageOf } from '../protocol/server-to-client.ts'
 import type { RunnerReport } from '../runtime/stage-runner.ts'
 import type { StoreUsage } from '../storage/shard-store.ts'
 import type { HeldStage } from './stage-holder.ts'
 import type { StepMeter } from './step-meter.ts'
 import type { WorkerSnapshot } from './worker-snapshot.ts'
+
+/** The model that a host serves. */
+export type ServedModel = Pick<ServerMessageOf<'model'>, 'model' | 'revision' | 'manifestPath'>
 
 /** What a worker knows of itself, apart from its stage, links and sessions. Changed by the worker alone. */
 export type WorkerState = {
@@ -20,7 +24,8 @@ export type WorkerState = {
   runner: RunnerReport | null
   peer: PeerId | null
   manifest: Manifest | null
-  manifestPath: string
+  /** What the host said last that it serves; its manifest may still be on its way. */
+  served: ServedModel | null
   signaling: SignalingState['kind']
   storage: StoreUsage | null
   error: CrowdError | null
@@ -36,7 +41,7 @@ export function freshState(options: { pledgeBytes: number; paused: boolean }): W
     runner: null,
     peer: null,
     manifest: null,
-    manifestPath: '',
+    served: null,
     signaling: 'connecting',
     storage: null,
     error: null,
@@ -109,6 +114,7 @@ export function pledgeOf(
     memoryBytes: state.paused ? 0 : state.pledgeBytes,
     provider: state.runner.provider,
     threads: state.runner.threads,
+    revision: state.manifest.revision,
     cached: stored.filter((hash) => ours.has(hash)),
     hidden: state.hidden,
   }

@@ -41,7 +41,6 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
   const handlers = new Set<(snapshot: WorkerSnapshot) => void>()
   const meter = createStepMeter()
   const state = freshState(options)
-  let newestAssignment = 0
   let stopTicking: () => void = () => undefined
 
   const tell = (message: ClientMessage): void => void deps.signaling.send(message)
@@ -131,19 +130,12 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
   }
 
   async function assign(message: Extract<ServerMessage, { kind: 'assign' }>): Promise<void> {
-    newestAssignment = message.assignment
-    // Another model, or another build of it: its manifest lies where the welcome said.
-    if (state.manifest?.revision !== message.revision) {
-      state.manifest = await deps.loadManifest(state.manifestPath)
-    }
-    if (newestAssignment !== message.assignment) return
-    if (state.manifest.revision !== message.revision) {
-      // Loading it would compute another model's numbers under this one's name.
+    // Loading it would compute another model's numbers under this one's name.
+    if (state.manifest?.revision !== message.revision)
       throw new CrowdError(
         'model-invalid',
-        `the host serves another build of ${message.model} than it assigned`,
+        `the host assigned layers of another build of ${message.model} than it serves`,
       )
-    }
     meter.forgetSpeed()
     sessions.failAll(new CrowdError('stage-lost', 'the device was given other layers'))
     await holder.assign(message, state.manifest)
@@ -189,6 +181,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
             sessions,
             connector: deps.connector,
             manifest: () => state.manifest,
+            modelChanged: (served) => announcer.modelChanged(served),
             assign,
             fail,
           }),

@@ -1,8 +1,8 @@
 import type { Response } from 'express'
 import { CrowdError } from '../../sdk/core/errors.ts'
-import type { Manifest } from '../../sdk/core/model/manifest.ts'
 import type { Tokenizer } from '../../sdk/index.node.ts'
 import { FieldError } from './api-error.ts'
+import type { ApiModel } from './api-model.ts'
 import type { AnswerHead } from './answer-bodies.ts'
 import type { ApiRequest, Prompt } from './parse-request.ts'
 import { refuseTooLong } from './refuse-too-long.ts'
@@ -12,9 +12,8 @@ import { sendStream } from './send-stream.ts'
 import { sendWhole } from './send-whole.ts'
 
 export type AnswerDeps = Omit<SeatDeps, 'manifest'> & {
-  readonly manifest: Manifest
-  /** The model's; opened on first use. @throws CrowdError model-invalid, model-unsupported */
-  tokenizer(): Promise<Tokenizer>
+  /** Served when the request came. */
+  readonly model: ApiModel
   /** Uniform, unsigned 32-bit. */
   randomSeed(): number
   /** Seconds since 1970. */
@@ -33,22 +32,23 @@ export async function answerRequest(
 ): Promise<void> {
   const gone = new AbortController()
   response.once('close', () => gone.abort())
-  checkAgainstModel(deps.manifest, request)
-  const tokenizer = await deps.tokenizer()
-  const { contextLength } = deps.manifest
+  const { manifest } = deps.model
+  checkAgainstModel(deps, request)
+  const tokenizer = await deps.model.tokenizer()
+  const { contextLength } = manifest
   for (const prompt of request.prompts)
     await refuseTooLong(tokenizer, textsOf(prompt), contextLength)
   const promptIds = request.prompts.map((prompt) => encode(tokenizer, prompt))
   // Closed meanwhile: nobody is left to answer.
   if (response.destroyed) return
   const head = headOf(deps, request)
-  const seat = takeSeat(deps, tokenizer, 'API')
+  const seat = takeSeat({ ...deps, manifest }, tokenizer, 'API')
   try {
     const queue = runChoices(
       {
         client: seat.client,
         tokenizer,
-        endIds: new Set(deps.manifest.eosTokenIds),
+        endIds: new Set(manifest.eosTokenIds),
         request,
         promptIds,
         seed: request.seeded ? request.sampling.seed : deps.randomSeed(),
@@ -73,7 +73,7 @@ export async function answerRequest(
 }
 
 function headOf(deps: AnswerDeps, request: ApiRequest): AnswerHead {
-  const { id, revision } = deps.manifest
+  const { id, revision } = deps.model.manifest
   return {
     endpoint: request.endpoint,
     id: `${request.endpoint === 'chat' ? 'chatcmpl' : 'cmpl'}-${deps.randomId()}`,
@@ -83,8 +83,12 @@ function headOf(deps: AnswerDeps, request: ApiRequest): AnswerHead {
   }
 }
 
-/** @throws CrowdError model-not-found, FieldError */
-function checkAgainstModel(manifest: Manifest, request: ApiRequest): void {
+/** @throws CrowdError model-not-found, model-changed, FieldError */
+function checkAgainstModel({ model, service }: AnswerDeps, request: ApiRequest): void {
+  const { manifest } = model
+  const next = service.state().change?.next?.model.id
+  if (request.model === next && next !== manifest.id)
+    throw new CrowdError('model-changed', `the host is changing from ${manifest.id} to ${next}`)
   if (request.model !== manifest.id)
     throw new CrowdError(
       'model-not-found',

@@ -55,6 +55,7 @@ const SHAPES: Partial<Record<ErrorCode, Shape>> = {
   'wrong-secret': { status: 401, apiCode: 'invalid_api_key' },
   'too-many-requests': { status: 429, apiCode: 'rate_limit_exceeded', retryAfterS: 5 },
   'pool-full': { status: 503, retryAfterS: 10 },
+  'model-changed': { status: 503, retryAfterS: 5 },
   'ring-incomplete': { status: 503, retryAfterS: 10 },
   'stage-lost': { status: 503, retryAfterS: 2 },
   'stage-failed': { status: 503, retryAfterS: 2 },

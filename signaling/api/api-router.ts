@@ -3,12 +3,15 @@ import { CrowdError } from '../../sdk/core/errors.ts'
 import type { Wanted } from './access.ts'
 import { answerRequest, type AnswerDeps } from './answer-request.ts'
 import { apiFailure, HttpError } from './api-error.ts'
+import type { ApiModel } from './api-model.ts'
 import { BODY_MAX_BYTES } from './api-limits.ts'
 import type { Endpoint } from './field.ts'
 import { parseRequest } from './parse-request.ts'
 import { answersAtOnce } from './run-choices.ts'
 
-export type ApiDeps = AnswerDeps & {
+export type ApiDeps = Omit<AnswerDeps, 'model'> & {
+  /** The model that is served now. */
+  served(): ApiModel
   /** Lets a request in and says whose it is, or throws why not: wrong-secret, too-many-requests. */
   admit(request: Request, wanted: Wanted): Promise<string>
   /** Room for some answers of a caller, until the returned function is called. @throws CrowdError too-many-requests */
@@ -29,7 +32,6 @@ const EXPOSED = 'X-Request-Id, X-Crowdinfer-Route, Server-Timing, Retry-After'
 export function createApiRouter(deps: ApiDeps): Router {
   const router = Router()
   router.use(allowOrigins)
-  const { id } = deps.manifest
   router.get(['/models', '/models/:id'], async (request, _response, next) => {
     await deps.admit(request, 'models')
     next()
@@ -38,6 +40,7 @@ export function createApiRouter(deps: ApiDeps): Router {
     response.json({ object: 'list', data: [modelBody(deps)] })
   })
   router.get('/models/:id', (request, response) => {
+    const { id } = deps.served().manifest
     if (request.params.id !== id)
       throw new CrowdError('model-not-found', `this host serves ${id} and no other model`)
     response.json(modelBody(deps))
@@ -50,10 +53,11 @@ export function createApiRouter(deps: ApiDeps): Router {
   const readBody = express.json({ limit: BODY_MAX_BYTES, type: () => true, strict: false })
   for (const [path, endpoint] of Object.entries(ENDPOINTS))
     router.post(path, readBody, async (request, response) => {
-      const asked = parseRequest(endpoint, request.body)
+      const model = deps.served()
+      const asked = parseRequest(endpoint, request.body, await model.sampling())
       const leave = deps.enter(callers.get(request) ?? '', answersAtOnce(asked))
       try {
-        await answerRequest(deps, asked, response)
+        await answerRequest({ ...deps, model }, asked, response)
       } finally {
         leave()
       }
@@ -75,7 +79,8 @@ export function createApiRouter(deps: ApiDeps): Router {
 }
 
 /** The window in force is here too, under both names that clients look for. */
-function modelBody({ manifest, startedS }: ApiDeps): unknown {
+function modelBody({ served, startedS }: ApiDeps): unknown {
+  const { manifest } = served()
   return {
     id: manifest.id,
     object: 'model',

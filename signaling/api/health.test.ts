@@ -12,7 +12,7 @@ function setUp({ swarm }: Ring) {
   const timers: (() => void)[] = []
   const health = createHealth({
     service: swarm.service,
-    manifest: modelOf(),
+    served: () => modelOf(),
     randomId: () => String((ids += 1)),
     now: () => now,
     later(_ms, task) {

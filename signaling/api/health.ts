@@ -1,4 +1,4 @@
-import { CrowdError, toCrowdError } from '../../sdk/core/errors.ts'
+import { CrowdError, toCrowdError, type ErrorCode } from '../../sdk/core/errors.ts'
 import type { Tokenizer } from '../../sdk/index.node.ts'
 import { takeSeat, type SeatDeps } from './seat.ts'
 
@@ -17,10 +17,14 @@ export type HealthReport = {
 /** Whether the ring answers, from a real run of one token. Looked at when asked, once at a time. */
 export type Health = { check(): Promise<HealthReport> }
 
-export type HealthDeps = SeatDeps & {
+export type HealthDeps = Omit<SeatDeps, 'manifest'> & {
+  served(): SeatDeps['manifest']
   /** Monotonic, ms; the swarm's own clock. */
   now(): number
 }
+
+/** While a model is changed for another one, answers of the former may still run. */
+const BUSY: ReadonlySet<ErrorCode> = new Set(['timeout', 'too-many-requests', 'model-changed'])
 
 /** No text is needed to see whether a token comes. */
 const NO_TEXT: Tokenizer = { encode: () => [], decode: () => '', encodeChat: () => [] }
@@ -56,7 +60,7 @@ async function whyIll(deps: HealthDeps): Promise<string> {
   } catch (thrown) {
     // A full ring that gives others their tokens is well.
     const { code, message, hint } = toCrowdError(thrown)
-    const isBusy = code === 'timeout' || code === 'too-many-requests'
+    const isBusy = BUSY.has(code)
     if (isBusy && givesTokens(deps)) return ''
     // Anybody may ask for the health, and most messages name a device.
     return `${code}: ${code === 'ring-incomplete' ? message : hint}`
@@ -72,8 +76,8 @@ function givesTokens({ service, now }: HealthDeps): boolean {
   )
 }
 
-async function runOneToken(deps: SeatDeps, signal: AbortSignal): Promise<void> {
-  const seat = takeSeat(deps, NO_TEXT, 'health')
+async function runOneToken(deps: HealthDeps, signal: AbortSignal): Promise<void> {
+  const seat = takeSeat({ ...deps, manifest: deps.served() }, NO_TEXT, 'health')
   try {
     for await (const event of seat.client.generate({ promptIds: [0], maxTokens: 1 }, signal))
       if (event.kind === 'delta') return

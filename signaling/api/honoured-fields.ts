@@ -50,7 +50,7 @@ export const HONOURED_FIELDS = [
     name: 'temperature',
     on: BOTH,
     treatment: 'honoured',
-    note: '0 to 2; 1 when absent, as at OpenAI. 0 is greedy.',
+    note: '0 to 2; when absent the model’s own, else 1, as at OpenAI. 0 is greedy.',
     example: 0.5,
     wrong: 2.5,
   },

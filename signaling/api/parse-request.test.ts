@@ -185,6 +185,28 @@ test('stop as a text, a list, with empty ones, and too many', () => {
   expect(failure('chat', bodyOf('chat', { stop: 'a'.repeat(1_001) })).param).toBe('stop')
 })
 
+test('what a request leaves open is the model’s own, and what it says counts more', () => {
+  const defaults = { temperature: 0.6, topP: 0.9, topK: 20, minP: 0.1, repetitionPenalty: 1.2 }
+  for (const endpoint of ENDPOINTS) {
+    expect(parseRequest(endpoint, bodyOf(endpoint), defaults).sampling).toMatchObject(defaults)
+    const said = { temperature: 0, top_p: 1, top_k: 0, min_p: 0, repetition_penalty: 1 }
+    expect(parseRequest(endpoint, bodyOf(endpoint, said), defaults).sampling).toMatchObject({
+      temperature: 0,
+      topP: 1,
+      topK: 0,
+      minP: 0,
+      repetitionPenalty: 1,
+    })
+    expect(parseRequest(endpoint, bodyOf(endpoint)).sampling).toMatchObject({
+      temperature: 1,
+      topP: 1,
+      topK: 0,
+      minP: 0,
+      repetitionPenalty: 1,
+    })
+  }
+})
+
 test('alternatives need logprobs, and logprobs alone are fine', () => {
   expect(failure('chat', { ...bodyOf('chat'), top_logprobs: 2 }).param).toBe('top_logprobs')
   expect(parseRequest('chat', bodyOf('chat', { logprobs: true }))).toMatchObject({

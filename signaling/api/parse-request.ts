@@ -1,4 +1,5 @@
 import type { ChatMessage } from '../../sdk/client/tokenizer.ts'
+import type { SamplingDefaults } from '../../sdk/core/sampling/generation-config.ts'
 import type { SamplingParams } from '../../sdk/core/sampling/params.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { FieldError } from './api-error.ts'
@@ -36,9 +37,14 @@ export type ApiRequest = {
  *
  *     parseRequest('chat', { model: 'm', messages: [{ role: 'user', content: 'Hi' }] })
  *
+ * @param defaults the model's own settings, for fields that are absent
  * @throws FieldError naming the field
  */
-export function parseRequest(endpoint: Endpoint, body: unknown): ApiRequest {
+export function parseRequest(
+  endpoint: Endpoint,
+  body: unknown,
+  defaults: SamplingDefaults = {},
+): ApiRequest {
   if (!isObject(body)) throw new FieldError('body', 'the request must be a JSON object')
   refuseUnsupported(endpoint, body)
   const take = taker(body)
@@ -55,7 +61,7 @@ export function parseRequest(endpoint: Endpoint, body: unknown): ApiRequest {
     prompts,
     n,
     maxTokens: maxTokensOf(endpoint, take),
-    sampling: { ...readSampling(take), topLogprobs: logprobs ?? 0 },
+    sampling: { ...readSampling(take, defaults), topLogprobs: logprobs ?? 0 },
     seeded: (body['seed'] ?? null) !== null,
     stop: take('stop', readStops) ?? [],
     stream,

@@ -1,3 +1,4 @@
+import type { SamplingDefaults } from '../../sdk/core/sampling/generation-config.ts'
 import type { SamplingParams } from '../../sdk/core/sampling/params.ts'
 import type { HonouredName } from './fields.ts'
 import { isObject, numberFrom, refuse, wholeFrom, type Reader } from './read-value.ts'
@@ -9,17 +10,24 @@ export type Take = <T>(name: HonouredName, reader: Reader<T>) => T | undefined
 const TOP_P_LEAST = 1e-9
 const BIASES_MAX = 1_024
 
-/** How tokens are chosen, with OpenAI's defaults. @throws FieldError */
-export function readSampling(take: Take): Omit<SamplingParams, 'topLogprobs'> {
-  return { ...readShape(take), ...readPenalties(take), seed: readSeed(take) }
+/** How tokens are chosen, with the model's defaults, else with OpenAI's. @throws FieldError */
+export function readSampling(
+  take: Take,
+  defaults: SamplingDefaults,
+): Omit<SamplingParams, 'topLogprobs'> {
+  return { ...readShape(take, defaults), ...readPenalties(take, defaults), seed: readSeed(take) }
 }
 
-function readShape(take: Take): Pick<SamplingParams, 'temperature' | 'topP' | 'topK' | 'minP'> {
+function readShape(
+  take: Take,
+  defaults: SamplingDefaults,
+): Pick<SamplingParams, 'temperature' | 'topP' | 'topK' | 'minP'> {
+  const { temperature = 1, topP = 1, topK = 0, minP = 0 } = defaults
   return {
-    temperature: take('temperature', numberFrom(0, 2)) ?? 1,
-    topP: Math.max(take('top_p', numberFrom(0, 1)) ?? 1, TOP_P_LEAST),
-    topK: Math.max(take('top_k', wholeFrom(-1, 1_000_000)) ?? 0, 0),
-    minP: take('min_p', numberFrom(0, 1)) ?? 0,
+    temperature: take('temperature', numberFrom(0, 2)) ?? temperature,
+    topP: Math.max(take('top_p', numberFrom(0, 1)) ?? topP, TOP_P_LEAST),
+    topK: Math.max(take('top_k', wholeFrom(-1, 1_000_000)) ?? topK, 0),
+    minP: take('min_p', numberFrom(0, 1)) ?? minP,
   }
 }
 
@@ -28,11 +36,12 @@ type Penalties = Pick<
   'presencePenalty' | 'frequencyPenalty' | 'repetitionPenalty' | 'logitBias'
 >
 
-function readPenalties(take: Take): Penalties {
+function readPenalties(take: Take, defaults: SamplingDefaults): Penalties {
   return {
     presencePenalty: take('presence_penalty', numberFrom(-2, 2)) ?? 0,
     frequencyPenalty: take('frequency_penalty', numberFrom(-2, 2)) ?? 0,
-    repetitionPenalty: take('repetition_penalty', numberFrom(0.01, 10)) ?? 1,
+    repetitionPenalty:
+      take('repetition_penalty', numberFrom(0.01, 10)) ?? defaults.repetitionPenalty ?? 1,
     logitBias: take('logit_bias', readBiases) ?? [],
   }
 }

@@ -92,6 +92,7 @@ describe('the gateway over real sockets', () => {
         memoryBytes: 1e9,
         provider: 'wasm',
         threads: 1,
+        revision: 'r1',
         cached: [],
         hidden: false,
       })
@@ -132,6 +133,7 @@ describe('the gateway over real sockets', () => {
       kind: 'welcome',
       peer: 'peer-a',
       model: 'test-model',
+      revision: 'r1',
       manifestPath: '/models/test-model/manifest.json',
     })
     await expect.poll(() => kinds(end), POLL).toContain('swarm')
@@ -241,6 +243,7 @@ describe('the gateway over real sockets', () => {
       memoryBytes: 5_000,
       provider: 'wasm',
       threads: 1,
+      revision: 'r1',
       cached: [],
       hidden: false,
     })

@@ -22,7 +22,6 @@ async function makeHost(): Promise<SignalingHost> {
   const model = modelOf()
   const service = createSwarmService({
     model,
-    manifestPath: `/models/${model.id}/manifest.json`,
     minStages: 2,
     iceServers: [],
     now: () => performance.now(),

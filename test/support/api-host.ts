@@ -25,8 +25,10 @@ export type ApiHost = {
   answers(text: string, end?: boolean): void
 }
 
-export async function openApiHost(): Promise<ApiHost> {
-  const host = await startTestHost()
+/** @param generation the model's generation_config.json */
+export async function openApiHost(generation?: unknown): Promise<ApiHost> {
+  const files = generation === undefined ? {} : { 'generation_config.json': generation }
+  const host = await startTestHost({}, files)
   const service = host.host.service()
   const ring = joinScriptedRing(service, ['w0', 'w1'])
   await eventually('a ring', LIMIT_MS, () => service.snapshot().complete)

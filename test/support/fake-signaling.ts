@@ -86,6 +86,7 @@ export function testWelcome(
     peer: 'me' as PeerId,
     name: 'Me',
     model: 'model' as ServerMessageOf<'welcome'>['model'],
+    revision: 'r1',
     manifestPath: '/models/model/manifest.json',
     ...over,
   }

@@ -31,6 +31,8 @@ export type FakeSwarm = {
   join(name: string, role?: 'worker' | 'asker' | 'watcher'): FakePeer
   /** A worker that pledged and does whatever it is told at once, links included, but for the `ignored` kinds. */
   worker(name: string, memoryBytes?: number, ignored?: readonly ServerMessage['kind'][]): FakePeer
+  /** Tells the service of a wish for another model, and of what became of it. */
+  model(event: Parameters<SwarmService['model']>[0]): void
   ask(asker: FakePeer, request: string, over?: Partial<ClientMessageOf<'ask'>>): void
 }
 
@@ -43,7 +45,6 @@ export function fakeSwarm(
   let now = 1_000
   const service = createSwarmService({
     model,
-    manifestPath: `/models/${model.id}/manifest.json`,
     minStages,
     iceServers: [{ urls: 'stun:example.invalid' }],
     now: () => now,
@@ -119,11 +120,15 @@ export function fakeSwarm(
     join: (name, role) => join(name, role),
     worker(name, memoryBytes = 1e9, ignored = []) {
       const peer = join(name, 'worker', (self, message) => {
-        if (!ignored.includes(message.kind)) obey(self, message)
+        if (!ignored.includes(message.kind)) obey(self, message, memoryBytes)
       })
       peer.say(pledgeOf(memoryBytes))
       settle()
       return peer
+    },
+    model(event) {
+      service.model(event)
+      settle()
     },
     ask(asker, request, over = {}) {
       asker.say({
@@ -141,12 +146,14 @@ export function fakeSwarm(
   }
 }
 
-export function pledgeOf(memoryBytes: number, hidden = false): ClientMessage {
-  return { kind: 'pledge', memoryBytes, provider: 'wasm', threads: 1, cached: [], hidden }
+/** `revision`: of the model of `modelOf()`. */
+export function pledgeOf(memoryBytes: number, hidden = false, revision = 'r1'): ClientMessage {
+  return { kind: 'pledge', memoryBytes, provider: 'wasm', threads: 1, revision, cached: [], hidden }
 }
 
-/** Ready at once for every order, every link and every session. */
-export function obey(peer: Pick<FakePeer, 'say'>, message: ServerMessage): void {
+/** Pledges for every model; ready at once for every order, every link and every session. */
+export function obey(peer: Pick<FakePeer, 'say'>, message: ServerMessage, memoryBytes = 1e9): void {
+  if (message.kind === 'model') peer.say(pledgeOf(memoryBytes, false, message.revision))
   if (message.kind === 'assign' && message.range !== null)
     peer.say({
       kind: 'stage-state',

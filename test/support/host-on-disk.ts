@@ -3,8 +3,9 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { PieceHash } from '../../sdk/core/ids.ts'
-import type { Manifest } from '../../sdk/core/model/manifest.ts'
+import type { Manifest, Piece } from '../../sdk/core/model/manifest.ts'
 import { parseConfig, type Flags } from '../../signaling/config.ts'
+import type { HostedModel } from '../../signaling/hosted-model.ts'
 import { createHost, type Host, type HostDeps, type StartedHost } from '../../signaling/server.ts'
 import { modelOf } from './host-fixtures.ts'
 import { createLetterTokenizer } from './letter-tokenizer.ts'
@@ -24,9 +25,12 @@ export type TestHost = {
 const PIECE_BYTES = 5_000
 
 /** A host on a free loopback port with a model of six layers whose pieces really lie on the disk. */
-export async function startTestHost(flags: Flags = {}): Promise<TestHost> {
+export async function startTestHost(
+  flags: Flags = {},
+  files: Readonly<Record<string, unknown>> = {},
+): Promise<TestHost> {
   const folder = await mkdtemp(join(tmpdir(), 'crowdinfer-host-'))
-  const { deps, piece } = await testDeps(folder)
+  const { deps, piece } = await testDeps(folder, files)
   const logged: string[] = []
   const dataDir = join(folder, 'data')
   const config = parseConfig({ port: '0', host: '127.0.0.1', data: dataDir, stages: '2', ...flags })
@@ -47,7 +51,11 @@ export async function startTestHost(flags: Flags = {}): Promise<TestHost> {
   }
 }
 
-export async function testDeps(folder: string): Promise<{
+/** @param files of the model, by name, as JSON */
+export async function testDeps(
+  folder: string,
+  files: Readonly<Record<string, unknown>> = {},
+): Promise<{
   readonly deps: HostDeps
   readonly piece: { readonly hash: PieceHash; readonly bytes: Uint8Array }
 }> {
@@ -56,28 +64,41 @@ export async function testDeps(folder: string): Promise<{
   await mkdir(join(directory, 'pieces'), { recursive: true })
   await mkdir(join(siteDir, 'assets'), { recursive: true })
   const bytes = Uint8Array.from({ length: PIECE_BYTES }, (_, index) => index & 255)
-  const hash = createHash('sha256').update(bytes).digest('hex') as PieceHash
   const base = modelOf()
+  const store = async (content: Uint8Array): Promise<Piece> => {
+    const sha256 = createHash('sha256').update(content).digest('hex') as PieceHash
+    await writeFile(join(directory, 'pieces', sha256), content)
+    return { sha256, bytes: content.length }
+  }
+  const stored: Record<string, Piece> = {}
+  for (const [name, json] of Object.entries(files))
+    stored[name] = await store(new TextEncoder().encode(JSON.stringify(json)))
+  const { sha256: hash } = await store(bytes)
   const manifest: Manifest = {
     ...base,
+    files: stored,
     blocks: base.blocks.map((block) => ({
       ...block,
       data: [{ sha256: hash, bytes: PIECE_BYTES }],
     })),
   }
   await writeFile(join(directory, 'manifest.json'), JSON.stringify(manifest))
-  await writeFile(join(directory, 'pieces', hash), bytes)
   for (const page of ['index', 'join', 'dashboard'])
     await writeFile(join(siteDir, `${page}.html`), `<!doctype html><title>${page}</title>`)
   await writeFile(join(siteDir, 'assets', 'app-1234.js'), 'export {}')
   await writeFile(join(siteDir, 'assets', 'ort-1234.wasm'), Uint8Array.of(0, 97, 115, 109))
+  const hosted: HostedModel = { name: manifest.id, isBuiltin: true, manifest, directory }
   return {
     deps: {
       siteDir,
-      prepareModel: () => Promise.resolve({ manifest, directory }),
+      prepareModel: () => Promise.resolve(hosted),
+      openLibrary: () => ({
+        list: () =>
+          Promise.resolve([{ name: hosted.name, isBuiltin: true, size: null, problem: '' }]),
+        open: () => Promise.resolve(hosted),
+      }),
       // Letters are tokens; the end token of this model has none.
       openTokenizer: () => Promise.resolve(createLetterTokenizer()),
-      isBuiltin: () => Promise.resolve(true),
       addresses: ['192.168.1.20'],
       log: (line) => void process.stderr.write(`${line}\n`),
     },

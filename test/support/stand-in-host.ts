@@ -135,6 +135,7 @@ function welcome(peer: PeerId, name: string): ServerMessage {
     name,
     // A name that a test chooses is an id without a parser.
     model: 'model' as Extract<ServerMessage, { kind: 'welcome' }>['model'],
+    revision: 'r1',
     manifestPath: '/m',
   }
 }

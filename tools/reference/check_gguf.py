@@ -2,7 +2,8 @@
 
     python check_gguf.py [name ...]
 
-llama.cpp multiplies quantised weights by activations rounded to 8 bits: its logits are near, not the same.
+llama.cpp multiplies quantised weights by activations rounded to 8 bits: its logits are near, not the same. It chooses
+between longrope's factors by the context it's given, not by the text's length, and has no sliding window for phi3.
 """
 
 import json
@@ -25,13 +26,26 @@ def check(folder):
     chosen = logits[len(reference["promptIds"]) - 1 :].argmax(-1).tolist()
     same = sum(a == b for a, b in zip(chosen, reference["greedyIds"]))
     print(f"{folder.name:16} same ids {same}/24, logits differ by {abs(logits - expected).max():.4f}", flush=True)
-    for case in reference.get("tokenizerCases", []):
+    check_texts(model, reference.get("tokenizerCases", []))
+
+
+def check_texts(model, cases):
+    for case in cases:
         special = "<|user|>" in case["text"]
         found = model.tokenize(case["text"].encode(), add_bos=False, special=special)
         if found != case["ids"]:
             print("  tokenizer:", repr(case["text"]), found, case["ids"])
 
 
+def check_vocabulary(path):
+    model = Llama(str(path), vocab_only=True, verbose=False)
+    print(path.name, flush=True)
+    check_texts(model, json.loads(path.with_suffix(".json").read_text())["cases"])
+
+
 for path in sorted(GGUF.iterdir()):
     if not sys.argv[1:] or path.name in sys.argv[1:]:
         check(path)
+if not sys.argv[1:]:
+    for path in sorted(GGUF.with_name("gguf-tokenizers").glob("*.gguf")):
+        check_vocabulary(path)

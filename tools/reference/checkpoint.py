@@ -10,10 +10,15 @@ MATTERS = 0.02
 
 def build(entry, change=None):
     config = AutoConfig.for_model(entry["model_type"], **{**entry["config"], **(change or {})})
-    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32)
+    model = AutoModelForCausalLM.from_config(config, attn_implementation=attention_of(config), dtype=torch.float32)
     if hasattr(model, "set_experts_implementation"):
         model.set_experts_implementation("eager")
     return model.eval()
+
+
+def attention_of(config):
+    """Falcon's eager attention adds ALiBi twice, once in the mask; the default one adds it once."""
+    return "sdpa" if getattr(config, "alibi", False) and config.model_type == "falcon" else "eager"
 
 
 OUTPUTS = ("o_proj", "down_proj", "c_proj", "dense", "dense_4h_to_h", "fc2", "out_proj")

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import transformers
-from transformers import AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM
 
 import checkpoint
 from make_checkpoints import OUT
@@ -67,7 +67,8 @@ def main():
             for file in folder.glob("model*"):
                 shutil.copy(file, scratch)
             (Path(scratch) / "config.json").write_text(json.dumps(config))
-            model = AutoModelForCausalLM.from_pretrained(scratch, dtype=torch.float32, attn_implementation="eager")
+            attention = checkpoint.attention_of(AutoConfig.from_pretrained(scratch))
+            model = AutoModelForCausalLM.from_pretrained(scratch, dtype=torch.float32, attn_implementation=attention)
         if hasattr(model, "set_experts_implementation"):
             model.set_experts_implementation("eager")
         reference = json.loads((folder / "reference.json").read_text())

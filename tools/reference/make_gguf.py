@@ -27,8 +27,9 @@ import torch
 import transformers
 
 import checkpoint
-from families import FAMILIES
+from families import FAMILIES, phi3
 from gguf_tokenizers import write_bpe, write_spm
+from k_blocks import KBlocks
 from make_checkpoints import OUT, best_seed, write_results
 
 TYPE = gguf.GGMLQuantizationType
@@ -47,6 +48,8 @@ FILES = {
     "llama-q4_1": entry("llama-head8", "Q4_1"),
     "llama-q5_0": entry("llama-head8", "Q5_0"),
     "llama-q5_1": entry("llama-head8", "Q5_1"),
+    "llama-k": entry("llama-gqa", "K", config={"hidden_size": 256, "num_hidden_layers": 1, "num_attention_heads": 4,
+        "head_dim": 16, "intermediate_size": 64, "tie_word_embeddings": True}),
     "llama3-q8_0": entry("llama3", "Q8_0"),
     "qwen2-q8_0": entry("qwen2", "Q8_0", "qwen2"),
     "qwen3-q8_0": entry("qwen3", "Q8_0"),
@@ -54,13 +57,19 @@ FILES = {
     "gemma3-q8_0": entry("gemma3", "Q8_0", config={"query_pre_attn_scalar": 16, "num_hidden_layers": 6,
         "layer_types": ["sliding_attention"] * 5 + ["full_attention"]}),
     "gpt2-q8_0": entry("gpt2", "Q8_0", files={"n_ctx": 64}),
-    "phi3-q8_0": entry("phi3-longrope", "Q8_0", config={"sliding_window": 32}),
+    "phi3-q8_0": entry("phi3-longrope", "Q8_0", config=phi3(
+        original=256, maximum=1024, num_key_value_heads=2, num_hidden_layers=1, sliding_window=64)),
     "mixtral-q8_0": entry("mixtral", "Q8_0"),
     "qwen3moe-q8_0": entry("qwen3-moe", "Q8_0"),
     "olmoe-q8_0": entry("olmoe", "Q8_0"),
     "bloom-q8_0": entry("bloom", "Q8_0", files={"seq_length": 128}),
     "falcon-7b-q8_0": entry("falcon-7b", "Q8_0", files={"num_kv_heads": 1}),
     "smollm3-q8_0": entry("smollm3", "Q8_0"),
+}
+# A mixture as in files called Q4_K_M; rows of 64 can't hold a block of 256.
+MIXTURE = {
+    "Q4_K": ("q_proj", "gate_proj", "attn_q", "ffn_gate"), "Q5_K": ("k_proj", "up_proj", "attn_k", "ffn_up"),
+    "Q6_K": ("v_proj", "embed_tokens", "attn_v", "token_embd"), "Q8_0": ("o_proj", "down_proj", "attn_output", "ffn_down"),
 }
 VOCABULARIES = ["gpt-2", "qwen2", "llama-bpe", "smollm", "spm", "spm-gemma"]
 VOCAB = {"small": 96, "smollm": 288, "gpt-2": 288, "qwen2": 288, "llama-bpe": 288, "spm": 320, "spm-gemma": 320}
@@ -71,7 +80,13 @@ def kept_whole(name, shape):
     return len(shape) < 2 or shape[-1] % 32 or "ffn_gate_inp" in name or "position_embd" in name
 
 
-def rounding(kind):
+def type_of(kind, name):
+    if kind != "K":
+        return kind
+    return next(kind for kind, parts in MIXTURE.items() if name.removesuffix(".weight").split(".")[-1] in parts)
+
+
+def rounding(kind, k_blocks):
     """From a weight to the nearest that `kind` can hold, row by row of the matrix as GGUF stores it."""
 
     def rounded(model, name, value):
@@ -80,7 +95,12 @@ def rounding(kind):
             return value.half().float()
         turned = type(model).__name__.startswith("GPT2") and ".h." in name
         rows = (value.T if turned else value).contiguous().numpy()
-        back = torch.from_numpy(gguf.dequantize(gguf.quantize(rows, TYPE[kind]), TYPE[kind]).reshape(rows.shape).copy())
+        stored = type_of(kind, name)
+        if stored.endswith("_K"):
+            back = k_blocks.weights(stored, rows)
+        else:
+            back = gguf.dequantize(gguf.quantize(rows, TYPE[stored]), TYPE[stored])
+        back = torch.from_numpy(back.reshape(rows.shape).copy())
         return back.T if turned else back
 
     return rounded
@@ -95,7 +115,7 @@ def convert(folder, pre, *flags):
     return out
 
 
-def rewrite(source, target, kind):
+def rewrite(source, target, kind, k_blocks):
     reader = gguf.GGUFReader(source)
     architecture = reader.fields["general.architecture"].contents()
     writer = gguf.GGUFWriter(target, architecture)
@@ -105,15 +125,16 @@ def rewrite(source, target, kind):
         value_type = field.types[0]
         sub_type = field.types[-1] if value_type == gguf.GGUFValueType.ARRAY else None
         writer.add_key_value(key, field.contents(), value_type, sub_type)
-    file_type = "ALL_F32" if kind == "F32" else f"MOSTLY_{kind}"
+    file_type = {"F32": "ALL_F32", "K": "MOSTLY_Q4_K_M"}.get(kind, f"MOSTLY_{kind}")
     writer.add_file_type(gguf.LlamaFileType[file_type])
     for tensor in reader.tensors:
         data = tensor.data
         if not kept_whole(tensor.name, data.shape):
-            stored = gguf.quantize(data, TYPE[kind])
-            back = gguf.dequantize(stored, TYPE[kind]).reshape(data.shape)
+            name = type_of(kind, tensor.name)
+            stored = k_blocks.encode(name, data) if name.endswith("_K") else gguf.quantize(data, TYPE[name])
+            back = gguf.dequantize(stored, TYPE[name]).reshape(data.shape)
             assert np.array_equal(back, data), (tensor.name, abs(back - data).max())
-            writer.add_tensor(tensor.name, stored, raw_dtype=TYPE[kind])
+            writer.add_tensor(tensor.name, stored, raw_dtype=TYPE[name])
         else:
             writer.add_tensor(tensor.name, data)
     writer.write_header_to_file()
@@ -130,8 +151,9 @@ def write_tokenizer(folder, name):
 
 def make(name, item):
     family = FAMILIES[item["family"]]
+    k_blocks = KBlocks()
     wanted = {**family, "config": {**family["config"], **item["config"], "vocab_size": VOCAB[item["tokenizer"]]}}
-    model, result = best_seed(name, wanted, rounding(item["kind"]))
+    model, result = best_seed(name, wanted, rounding(item["kind"], k_blocks))
     checkpoint.check_weights(name, model, result)
     checkpoint.check_generation(name, model, result)
     checkpoint.check_precision(name, model, result)
@@ -146,7 +168,7 @@ def make(name, item):
         target = OUT / "gguf" / name
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)
-        rewrite(source, target / "model.gguf", item["kind"])
+        rewrite(source, target / "model.gguf", item["kind"], k_blocks)
     more = {"note": family["note"]} if "note" in family else {}
     if cases is not None:
         more["tokenizerCases"] = cases
@@ -158,7 +180,8 @@ def make(name, item):
 def make_vocabulary(name):
     """A file without tensors, as llama.cpp keeps them for tests of its tokenizers, and texts with their ids."""
     size = VOCAB[name]
-    config = {**json.loads((OUT / "llama-head8/config.json").read_text()), "vocab_size": size}
+    family = "gemma2" if name == "spm-gemma" else "llama-head8"
+    config = {**json.loads((OUT / family / "config.json").read_text()), "vocab_size": size}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / "config.json").write_text(json.dumps(config))

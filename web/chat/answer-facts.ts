@@ -29,13 +29,10 @@ export function endingOf(turn: Turn): string {
 }
 
 /** Who computed an answer and with which layers, in the order of the chain. */
-export function computedBy(
-  turn: Turn,
-  layerCount: number | null,
-): { readonly name: string; readonly holds: string }[] {
+export function computedBy(turn: Turn): { readonly name: string; readonly holds: string }[] {
   return turn.stages.map(({ name, peer, range }) => ({
     name: name === '' ? peer.slice(0, 8) : name,
-    holds: layerCount === null ? '' : describeRange(range, layerCount),
+    holds: describeRange(range, turn.model.layerCount),
   }))
 }
 

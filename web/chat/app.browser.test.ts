@@ -3,12 +3,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { page, userEvent } from 'vitest/browser'
 import type { GenerateEvent } from '../../sdk/client/client-types.ts'
 import { CrowdError } from '../../sdk/core/errors.ts'
+import type { ModelId } from '../../sdk/core/ids.ts'
 import {
   createFakeConnection,
   type FakeAnswer,
   type FakeConnection,
 } from '../fixtures/fake-connection.ts'
-import { anOpenState, aSwarm, peerId } from '../fixtures/snapshots.ts'
+import { anOpenState, aPeer, aSwarm, peerId } from '../fixtures/snapshots.ts'
 import App from './App.svelte'
 import { createChat, type Chat } from './chat.svelte.ts'
 
@@ -59,7 +60,58 @@ const end = (reason: 'stop' | 'cancelled'): GenerateEvent => ({
   ids: [1, 2],
 })
 
+/** The host goes over to another model, which the ring already answers with. */
+function serveOther(): void {
+  const id = 'other-model' as ModelId
+  connection.setModel({ model: id, revision: 'r2', manifestPath: `/models/${id}/manifest.json` })
+  const { model } = aSwarm()
+  connection.setSwarm(aSwarm({ model: { ...model, id, layerCount: 12, contextLength: 2_048 } }))
+}
+
 describe('the chat page', () => {
+  test('MO4 another model gets the conversation, through its own tokenizer, without a reload', async () => {
+    const first = await ask('One?')
+    first.emit({
+      kind: 'accepted',
+      stages: [{ peer: peerId('p1'), name: 'attic', range: { start: 0, end: 8 } }],
+    })
+    first.emit(delta('1'))
+    first.emit(end('stop'))
+    await expect.element(page.getByTestId('model')).toHaveTextContent('crowdtalk-2.6m')
+    serveOther()
+    await expect.element(page.getByTestId('model')).toHaveTextContent('other-model')
+    await expect.element(page.getByTestId('model-changed')).toHaveTextContent('other-model answers')
+    const second = await ask('Two?')
+    expect([first.client, second.client]).toEqual([1, 2])
+    expect(second.request.messages).toHaveLength(3)
+    await expect.element(page.getByTestId('model-changed')).not.toBeInTheDocument()
+    await expect.element(page.getByTestId('model-border')).toHaveTextContent('other-model')
+    // What was computed by the former model is still said in its layers and its window.
+    await expect.element(page.getByTestId('devices')).toHaveTextContent('layers 1–6 and head')
+    await expect.element(page.getByTestId('devices')).toHaveTextContent('22 of 512 tokens used')
+  })
+
+  test('nothing is asked while the state of the ring is that of the former model', async () => {
+    const id = 'other-model' as ModelId
+    connection.setModel({ model: id, revision: 'r2', manifestPath: '/models/other-model/m' })
+    await expect.element(page.getByTestId('blocked')).toHaveTextContent('state of the ring')
+    serveOther()
+    await expect.element(page.getByTestId('blocked')).not.toBeInTheDocument()
+  })
+
+  test('says that the host is changing to another model', async () => {
+    connection.setSwarm(aSwarm({ change: { name: 'other', phase: 'draining', step: '' } }))
+    await expect.element(page.getByTestId('blocked')).toHaveTextContent('changing to other')
+    const advice = '12 of 12 layers on the way: a device is loading them'
+    const change = { name: 'other', phase: 'loading', step: '' } as const
+    const loading = aPeer({ state: 'fetching' })
+    connection.setSwarm(aSwarm({ complete: false, advice, change, peers: [loading] }))
+    await expect.element(page.getByTestId('ring-changing')).toHaveTextContent(advice)
+    // Where nobody loads, somebody has to be invited.
+    connection.setSwarm(aSwarm({ complete: false, advice: 'open 2 more tabs', change, peers: [] }))
+    await expect.element(page.getByTestId('join-link')).toBeVisible()
+  })
+
   test('streams an answer and says who computed it and how fast', async () => {
     const asked = await ask('What is a ring?')
     await expect.element(composer).toHaveValue('')

@@ -17,6 +17,8 @@ type RequestOptions = Pick<GenerateRequest, 'maxTokens' | 'sampling'>
 export interface Chat {
   readonly view: SwarmView
   readonly turns: readonly Turn[]
+  /** That the host serves; empty before it is known. */
+  readonly model: string
   readonly running: boolean
   /** Why nothing can be sent; empty when it can. */
   readonly blocked: string
@@ -39,12 +41,14 @@ export function createChat({ connection, now }: ChatDeps): Chat {
   let loadError = $state.raw<CrowdError | null>(null)
   let client: Client | null = null
   let abort: AbortController | null = null
-  let welcome: unknown = null
+  let model = $state('')
   let loads = 0
   let nextId = 1
 
   const running = $derived(isRunning(turns.at(-1)))
-  const blocked = $derived(whyBlocked(view.state, view.swarm, tokenizer))
+  /** What is known of the ring may be of the former model still. */
+  const swarm = $derived(view.swarm?.model.id === model ? view.swarm : null)
+  const blocked = $derived(whyBlocked(view.state, swarm, tokenizer))
 
   async function loadClient(): Promise<void> {
     const load = ++loads
@@ -82,10 +86,10 @@ export function createChat({ connection, now }: ChatDeps): Chat {
   }
 
   function ask(question: string, options: RequestOptions): boolean {
-    if (question.trim() === '' || blocked !== '' || running) return false
+    if (question.trim() === '' || swarm === null || blocked !== '' || running) return false
     const id = nextId++
     const messages = toMessages(turns, question)
-    turns = [...turns, startTurn(id, question, now())]
+    turns = [...turns, startTurn(id, { question, model: swarm.model }, now())]
     abort = new AbortController()
     void run(id, { messages, ...options }, abort.signal)
     return true
@@ -95,10 +99,9 @@ export function createChat({ connection, now }: ChatDeps): Chat {
     abort?.abort()
   }
 
-  // Each welcome may be that of a host that serves another model now, whose tokens are other ones.
-  const stopFollowing = connection.onState((state) => {
-    if (state.kind !== 'open' || state.welcome === welcome) return
-    welcome = state.welcome
+  // Another model's tokens are other ones. The conversation is text, and goes on.
+  const stopFollowing = connection.onModel((served) => {
+    model = served.model
     void loadClient()
   })
 
@@ -112,6 +115,9 @@ export function createChat({ connection, now }: ChatDeps): Chat {
     },
     get blocked() {
       return blocked
+    },
+    get model() {
+      return model
     },
     get loadError() {
       return loadError

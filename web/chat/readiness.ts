@@ -24,6 +24,7 @@ export function whyBlocked(
   if (tokenizer === 'failed') return 'The tokenizer could not be loaded.'
   if (tokenizer === 'loading') return 'Loading the tokenizer…'
   if (swarm === null) return 'Waiting for the state of the ring…'
+  if (swarm.change?.phase === 'draining') return `The host is changing to ${swarm.change.name}…`
   if (!swarm.complete) return swarm.advice || 'The ring is not complete yet.'
   return ''
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { CrowdError } from '../../sdk/core/errors.ts'
 import type { GenerateEvent } from '../../sdk/client/client-types.ts'
-import { peerId } from '../fixtures/snapshots.ts'
+import { aSwarm, peerId } from '../fixtures/snapshots.ts'
 import { answerFacts, computedBy, endingOf } from './answer-facts.ts'
 import { applyEvent, failTurn, isRunning, startTurn, toMessages, type Turn } from './turn.ts'
 
@@ -16,14 +16,16 @@ const timings = {
   hops: 2,
 }
 
+const asking = (question: string) => ({ question, model: aSwarm().model })
+
 function answered(question: string, answer: string): Turn {
-  const written = applyEvent(startTurn(1, question, 0), delta(answer), 50)
+  const written = applyEvent(startTurn(1, asking(question), 0), delta(answer), 50)
   return applyEvent(written, { kind: 'end', reason: 'stop', timings, ids: [1] }, 60)
 }
 
 describe('a turn', () => {
   test('collects the deltas into the answer', () => {
-    let turn = startTurn(1, 'Why?', 100)
+    let turn = startTurn(1, asking('Why?'), 100)
     expect(isRunning(turn)).toBe(true)
     turn = applyEvent(turn, delta('Be'), 180)
     turn = applyEvent(turn, delta('cause.'), 200)
@@ -34,13 +36,13 @@ describe('a turn', () => {
   })
 
   test('keeps what was written when a stage is lost', () => {
-    const written = applyEvent(startTurn(1, 'Why?', 0), delta('Beca'), 10)
+    const written = applyEvent(startTurn(1, asking('Why?'), 0), delta('Beca'), 10)
     const failed = failTurn(written, new CrowdError('stage-lost', 'the phone left'))
     expect(failed).toMatchObject({ answer: 'Beca', phase: 'failed', error: { code: 'stage-lost' } })
   })
 
   test('a stop on request is no failure, however it arrives', () => {
-    const turn = startTurn(1, 'Why?', 0)
+    const turn = startTurn(1, asking('Why?'), 0)
     expect(failTurn(turn, new CrowdError('aborted', 'stopped'))).toMatchObject({
       phase: 'stopped',
       error: null,
@@ -63,7 +65,7 @@ describe('the conversation', () => {
   })
 
   test('leaves out a question that got no text, so that roles alternate', () => {
-    const failed = failTurn(startTurn(2, 'B?', 0), new CrowdError('timeout', 'too slow'))
+    const failed = failTurn(startTurn(2, asking('B?'), 0), new CrowdError('timeout', 'too slow'))
     const roles = toMessages([answered('A?', 'a'), failed], 'C?').map(({ role }) => role)
     expect(roles).toEqual(['user', 'assistant', 'user'])
   })
@@ -81,7 +83,7 @@ describe('the line under an answer', () => {
   })
 
   test('falls back on the page clock when the ring gave no timings', () => {
-    let turn = startTurn(1, 'A?', 1_000)
+    let turn = startTurn(1, asking('A?'), 1_000)
     for (const at of [1_200, 1_300, 1_400]) turn = applyEvent(turn, delta('x'), at)
     expect(answerFacts(turn)).toEqual(['3 tokens', 'first after 200 ms', '10 tokens/s'])
   })
@@ -91,8 +93,8 @@ describe('the line under an answer', () => {
       { peer: peerId('p1'), name: 'attic', range: { start: 0, end: 4 } },
       { peer: peerId('p2-long-id-of-a-peer'), name: '', range: { start: 4, end: 8 } },
     ]
-    const turn = applyEvent(startTurn(1, 'A?', 0), { kind: 'accepted', stages }, 1)
-    expect(computedBy(turn, 6)).toEqual([
+    const turn = applyEvent(startTurn(1, asking('A?'), 0), { kind: 'accepted', stages }, 1)
+    expect(computedBy(turn)).toEqual([
       { name: 'attic', holds: 'embedding and layers 1–3' },
       { name: 'p2-long-', holds: 'layers 4–6 and head' },
     ])
@@ -100,7 +102,7 @@ describe('the line under an answer', () => {
 
   test('says why an answer ended early', () => {
     const cut = applyEvent(
-      applyEvent(startTurn(1, 'A?', 0), delta('a'), 1),
+      applyEvent(startTurn(1, asking('A?'), 0), delta('a'), 1),
       { kind: 'end', reason: 'length', timings: null, ids: [] },
       2,
     )

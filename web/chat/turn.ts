@@ -1,13 +1,18 @@
 import type { CrowdError } from '../../sdk/core/errors.ts'
 import type { FinishReason, GenerateEvent, RequestTimings } from '../../sdk/client/client-types.ts'
 import type { ChatMessage } from '../../sdk/client/tokenizer.ts'
+import type { SwarmSnapshot } from '../../sdk/protocol/swarm-snapshot.ts'
 
 type TurnStage = Extract<GenerateEvent, { kind: 'accepted' }>['stages'][number]
+
+type TurnModel = Pick<SwarmSnapshot['model'], 'id' | 'layerCount' | 'contextLength'>
 
 /** One question and its answer; a new object on every change. Times are of the page's clock, ms. */
 export type Turn = {
   readonly id: number
   readonly question: string
+  /** That was asked; the host may serve another one by now. */
+  readonly model: TurnModel
   readonly answer: string
   readonly phase: 'waiting' | 'writing' | 'done' | 'stopped' | 'failed'
   readonly stages: readonly TurnStage[]
@@ -20,10 +25,14 @@ export type Turn = {
   readonly error: CrowdError | null
 }
 
-export function startTurn(id: number, question: string, nowMs: number): Turn {
+export function startTurn(
+  id: number,
+  asked: Pick<Turn, 'question' | 'model'>,
+  nowMs: number,
+): Turn {
   return {
     id,
-    question,
+    ...asked,
     answer: '',
     phase: 'waiting',
     stages: [],

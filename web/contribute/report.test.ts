@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { CrowdError } from '../../sdk/core/errors.ts'
+import { PROTOCOL } from '../../sdk/protocol/version.ts'
 import { aWorkerSnapshot, peerId } from '../fixtures/snapshots.ts'
 import { deviceLabel, type Device } from './device.ts'
 import { addEvents, EVENTS_KEPT, snapshotEvents, type LoggedEvent } from './event-log.ts'
@@ -36,7 +37,7 @@ describe('a report', () => {
     })
     for (const part of [
       '/assets/join-abc.js',
-      'protocol: 1',
+      `protocol: ${PROTOCOL}`,
       'isolated: false',
       'pledge: 64 MB',
       'error: out-of-memory: allocation failed',

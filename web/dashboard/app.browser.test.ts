@@ -1,20 +1,79 @@
 import { mount, unmount } from 'svelte'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { page } from 'vitest/browser'
+import { page, userEvent } from 'vitest/browser'
 import { createFakeConnection, type FakeConnection } from '../fixtures/fake-connection.ts'
 import { anOpenState, aPeer, aRequest, aSwarm, pairId, peerId } from '../fixtures/snapshots.ts'
 import { createSwarmView } from '../ui/swarm-view.svelte.ts'
 import App from './App.svelte'
+import { createModelChoice } from './model-choice.svelte.ts'
+import type { ModelList, ModelsApi } from './models-api.ts'
 
 let connection: FakeConnection
 let app: object
+let models: FakeModels
+
+/** The host's list of models, and what was chosen of it. */
+type FakeModels = ModelsApi & {
+  list: ModelList
+  readonly chosen: (readonly [model: string, anyway: boolean])[]
+  reads: number
+}
+
+function aModel(change: Partial<ModelList['models'][number]> = {}): ModelList['models'][number] {
+  return {
+    name: 'crowdtalk-2.6m',
+    builtin: true,
+    served: false,
+    layers: 6,
+    contextLength: 512,
+    bytes: 10_200_000,
+    problem: '',
+    ...change,
+  }
+}
+
+function createFakeModels(): FakeModels {
+  const fake: FakeModels = {
+    list: {
+      operator: true,
+      served: 'crowdtalk-2.6m',
+      failure: null,
+      models: [
+        aModel({ served: true }),
+        aModel({ name: 'tall', builtin: false, layers: 32, bytes: 4_100_000_000 }),
+        aModel({
+          name: '<b>torn</b>',
+          builtin: false,
+          layers: null,
+          problem: 'a piece is missing',
+        }),
+      ],
+    },
+    chosen: [],
+    reads: 0,
+    read() {
+      fake.reads += 1
+      return Promise.resolve(fake.list)
+    },
+    choose(model, anyway) {
+      fake.chosen.push([model, anyway])
+      return Promise.resolve(fake.list)
+    },
+  }
+  return fake
+}
 
 beforeEach(() => {
+  models = createFakeModels()
   connection = createFakeConnection(null)
   connection.setState(anOpenState())
   app = mount(App, {
     target: document.body,
-    props: { view: createSwarmView(connection), secret: 'abc' },
+    props: {
+      view: createSwarmView(connection),
+      secret: 'abc',
+      choice: createModelChoice(models),
+    },
   })
 })
 
@@ -116,5 +175,68 @@ describe('the dashboard', () => {
     connection.setSwarm(ring)
     connection.setState({ kind: 'lost', reason: 'transport close' })
     await expect.element(page.getByText('last known state')).toBeVisible()
+  })
+})
+
+describe('the choice of a model', () => {
+  const serveTall = () => page.getByRole('button', { name: 'Serve tall' })
+
+  test('lists what is known, and asks before it changes anything', async () => {
+    connection.setSwarm(ring)
+    await expect.element(page.getByTestId('models')).toHaveTextContent('32 layers · 4.1 GB')
+    await expect.element(page.getByTestId('models')).toHaveTextContent('<b>torn</b>')
+    await expect.element(page.getByTestId('models')).toHaveTextContent('a piece is missing')
+    await expect.element(page.getByRole('button', { name: 'Serve <b>torn</b>' })).toBeDisabled()
+    await serveTall().click()
+    await expect.element(page.getByTestId('confirm')).toHaveTextContent('Serve tall instead of')
+    await userEvent.keyboard('{Escape}')
+    await expect.element(page.getByTestId('confirm')).not.toBeVisible()
+    expect(models.chosen).toEqual([])
+    await expect.element(serveTall()).toHaveFocus()
+    await userEvent.keyboard('{Enter}')
+    await page.getByTestId('confirm-yes').click()
+    await expect.poll(() => models.chosen).toEqual([['tall', false]])
+  })
+
+  test('shows each step, with the progress of every device', async () => {
+    connection.setSwarm({
+      ...ring,
+      change: { name: 'tall', phase: 'preparing', step: 'opening the tokenizer' },
+    })
+    await expect.element(page.getByTestId('change')).toHaveTextContent('opening the tokenizer')
+    const before = models.reads
+    connection.setSwarm({
+      ...ring,
+      complete: false,
+      change: { name: 'tall', phase: 'loading', step: '' },
+      peers: [
+        aPeer({ peer: p1, name: 'attic', state: 'fetching', doneBytes: 1e6, totalBytes: 4e6 }),
+        aPeer({ peer: p2, name: 'phone', totalBytes: 2e6 }),
+      ],
+    })
+    const bars = page.getByRole('progressbar')
+    await expect.element(bars.first()).toHaveAccessibleName('attic: fetching, 1 MB of 4 MB')
+    await expect.element(bars.first()).toHaveAttribute('value', '1000000')
+    expect(bars.all()).toHaveLength(2)
+    await expect.poll(() => models.reads).toBeGreaterThan(before)
+  })
+
+  test('says why a model is not served, and lets the operator insist', async () => {
+    const message = "the devices here can't hold all of tall"
+    models.list = {
+      ...models.list,
+      failure: { model: 'tall', code: 'model-too-large', message },
+    }
+    connection.setSwarm(ring)
+    await expect.element(page.getByTestId('error')).toHaveTextContent(message)
+    await page.getByTestId('anyway').click()
+    await expect.poll(() => models.chosen).toEqual([['tall', true]])
+  })
+
+  test('a visitor sees the list and can choose nothing', async () => {
+    models.list = { ...models.list, operator: false }
+    connection.setSwarm(ring)
+    await expect.element(page.getByText('Whoever runs the host can choose')).toBeVisible()
+    await expect.element(serveTall()).not.toBeInTheDocument()
   })
 })

@@ -4,10 +4,11 @@ import { isLoopback, joinLink, pageLink, readAddress, sharedOrigin } from './pag
 describe('the address of a page', () => {
   test('gives the secret and the wishes in the fragment', () => {
     const address = readAddress(
-      '#s=a%2Fb-c_d&name=kitchen%20tablet&pledge=2.5&provider=wasm&auto=1',
+      '#s=a%2Fb-c_d&name=kitchen%20tablet&pledge=2.5&provider=wasm&auto=1&a=mine',
     )
     expect(address).toEqual({
       secret: 'a/b-c_d',
+      adminToken: 'mine',
       name: 'kitchen tablet',
       pledgeMb: 2.5,
       provider: 'wasm',
@@ -17,7 +18,14 @@ describe('the address of a page', () => {
 
   test('leaves out what makes no sense', () => {
     const address = readAddress('#pledge=-3&provider=abacus&auto=yes')
-    expect(address).toEqual({ secret: '', name: '', pledgeMb: null, provider: null, auto: false })
+    expect(address).toEqual({
+      secret: '',
+      adminToken: '',
+      name: '',
+      pledgeMb: null,
+      provider: null,
+      auto: false,
+    })
     expect(readAddress('#pledge=lots').pledgeMb).toBeNull()
     expect(readAddress('').secret).toBe('')
   })

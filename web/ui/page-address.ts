@@ -6,6 +6,7 @@ export type PageName = 'chat' | 'join' | 'dashboard'
  * What a page reads from its own address. Everything is in the fragment, which browsers never send to a
  * server:
  * - `s`: the pool's secret; absent in an open pool
+ * - `a`: what proves the operator of the host, dashboard only
  * - `name`: how this device is shown to others
  * - `pledge`: memory to lend, in MB (1 MB = 1,000,000 bytes), contribute page only
  * - `provider`: `webgpu` or `wasm` instead of choosing by a self-test, contribute page only
@@ -13,6 +14,7 @@ export type PageName = 'chat' | 'join' | 'dashboard'
  */
 export type PageAddress = {
   readonly secret: string
+  readonly adminToken: string
   readonly name: string
   readonly pledgeMb: number | null
   readonly provider: 'webgpu' | 'wasm' | null
@@ -26,6 +28,7 @@ export function readAddress(hash: string): PageAddress {
   const provider = fields.get('provider')
   return {
     secret: fields.get('s') ?? '',
+    adminToken: fields.get('a') ?? '',
     name: cleanName(fields.get('name') ?? ''),
     pledgeMb: Number.isFinite(pledge) && pledge > 0 ? pledge : null,
     provider: provider === 'webgpu' || provider === 'wasm' ? provider : null,

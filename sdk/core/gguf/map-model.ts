@@ -54,6 +54,7 @@ export function mapModel(model: GgufModel, divisors: RopeDivisors): MappedModel 
   const family = findFamily(model)
   const sizes = readSizes(model, family.name)
   refuseOddEntries(sizes)
+  checkLayers(sizes)
   const views = new Map<string, TensorView>()
   for (const tensor of model.tensors.values()) {
     for (const view of viewsOf(tensor, family, sizes)) {
@@ -82,6 +83,17 @@ function findFamily({ file, metadata, tensors }: GgufModel): GgufFamily {
   }
   const hasTwoNorms = family === FALCON && tensors.has('blk.0.attn_norm_2.weight')
   return hasTwoNorms ? FALCON_TWO_NORMS : family
+}
+
+/** Planning a model takes time for each layer that the file says it has. */
+function checkLayers({ model, layers }: GgufSizes): void {
+  const found = new Set([...model.tensors.keys()].map((name) => placeOf(name)?.layer ?? -1))
+  found.delete(-1)
+  if (found.size === layers) return
+  throw new CrowdError(
+    'model-invalid',
+    `${model.file}: block_count is ${layers}; there are tensors of ${found.size} layers.`,
+  )
 }
 
 /** A tensor under its Hugging Face name; a stack of experts under many; none where it's read otherwise. */

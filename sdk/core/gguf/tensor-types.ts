@@ -1,3 +1,4 @@
+import type { WeightDtype } from '../model/manifest.ts'
 import { bfloatsToFloats, halvesToFloats } from '../tensor/float16.ts'
 import { asFloats, asHalves } from '../tensor/views.ts'
 import {
@@ -15,6 +16,13 @@ import {
   dequantizeQ5_1,
   dequantizeQ8_0,
 } from './dequantize-legacy.ts'
+
+/** The dtype that keeps what a type of GGUF holds: 4-bit blocks as they are, other quantised ones in 8 bits. */
+export function keptAs({ name }: GgufTensorType): WeightDtype {
+  if (name === 'F32') return 'f32'
+  if (name === 'F16' || name === 'BF16') return 'f16'
+  return name === 'Q4_0' ? 'q4' : 'q8'
+}
 
 /** How a tensor's values lie in a GGUF file. */
 export type GgufTensorType = {

@@ -19,13 +19,19 @@ export function isQuantized(dtype: WeightDtype): dtype is 'q4' | 'q8' {
  * Where the embedding table lies in its block's data, row by row.
  * `f32`/`f16`: [rows, columns]. `q4`: [rows, columns/2] bytes at `offset`, low nibble first, zero point 8,
  * and f32 scales [rows, columns/32] at `scaleOffset`. `q8`: [rows, columns] bytes, zero point 128, the same scales.
+ * `packed`, as exporters write it: unsigned values of `bits` (4: low nibble first), f32 scales [rows, blocks]
+ * for blocks of `blockSize` columns, and zero points at `zeroOffset`, packed like a row of values; without
+ * them 2^(bits-1).
  */
 export type EmbeddingTable = {
-  readonly dtype: WeightDtype
+  readonly dtype: WeightDtype | 'packed'
   readonly rows: number
   readonly columns: number
   readonly offset: number
   readonly scaleOffset?: number
+  readonly bits?: number
+  readonly blockSize?: number
+  readonly zeroOffset?: number
 }
 
 /**

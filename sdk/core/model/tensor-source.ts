@@ -1,8 +1,12 @@
+import type { WeightDtype } from './manifest.ts'
+
 /** A tensor of a weights file. */
 export type SourceTensor = {
   readonly name: string
   readonly type: 'f32' | 'f16' | 'bf16'
   readonly dims: readonly number[]
+  /** What it is best kept as, where the file has fewer bits than `type` says. */
+  readonly keptAs?: WeightDtype
 }
 
 /** PORT. Weights by name, read range by range, wherever they lie. */

@@ -6,7 +6,7 @@ import type { Assignment, PairState, PeerState, RouteEntry, SwarmState } from '.
 type EventOf<Kind extends SwarmEvent['kind']> = Extract<SwarmEvent, { kind: Kind }>
 
 /** Sessions lost through one device before it is set aside. */
-const STRIKES_MAX = 3
+export const STRIKES_MAX = 3
 /** Answers that end well, one after the other, until a device's strikes are forgotten: rare faults don't add up. */
 const FORGIVEN_AFTER = 5
 
@@ -39,7 +39,7 @@ export function peerJoined(
     name,
     role,
     droppedAt: null,
-    joinedAt: now,
+    pledgeDueSince: now,
     pledge: null,
     pledged: false,
     assignment: null,
@@ -118,7 +118,7 @@ export function pledged(state: SwarmState, event: EventOf<'pledged'>): SwarmStat
     withPeer(state, event.peer, (peer) => ({
       ...peer,
       pledge: event.pledge,
-      pledged: true,
+      pledged: event.revision === state.model.revision,
       setAside: peer.strikes >= STRIKES_MAX || !raised(peer, event) ? peer.setAside : null,
     })),
   )
@@ -152,7 +152,16 @@ export function stageReported(state: SwarmState, event: EventOf<'stage-reported'
     if (event.state !== 'failed') return { ...peer, assignment }
     return failed(state, { ...peer, assignment }, event)
   })
-  return before.state === event.state ? next : replanned(next)
+  return before.state === event.state ? next : replanned(blamed(next, event))
+}
+
+/** A model that no device can load is given up, with the reason of the last one that tried. */
+function blamed(state: SwarmState, event: EventOf<'stage-reported'>): SwarmState {
+  if (event.state !== 'failed' || state.change?.phase !== 'loading') return state
+  const name = state.peers.get(event.peer)?.name ?? ''
+  const said = event.error ?? { code: 'stage-failed', message: 'the device gave no reason' }
+  const error = { ...said, message: `${name || 'a device'}: ${said.message}`.slice(0, 500) }
+  return { ...state, change: { ...state.change, error } }
 }
 
 /** Out of memory: half of what was tried. Anything else: not used until it pledges something else. */

@@ -1,3 +1,4 @@
+import * as models from './apply-model.ts'
 import * as pairs from './apply-pairs.ts'
 import * as peers from './apply-peers.ts'
 import * as requests from './apply-requests.ts'
@@ -18,6 +19,9 @@ const OBSERVED: ReadonlySet<string> = new Set<Observation['kind']>([
   'token-chosen',
   'timings-reported',
   'step-reported',
+  'model-wanted',
+  'model-chosen',
+  'model-refused',
 ])
 
 /** The only way to a new state. `now` in ms. Events about what is gone change nothing. */
@@ -57,6 +61,12 @@ function observe(state: SwarmState, event: Observation, now: number): SwarmState
       return requests.timingsReported(state, event)
     case 'step-reported':
       return requests.stepReported(state, event)
+    case 'model-wanted':
+      return models.modelWanted(state, event, now)
+    case 'model-chosen':
+      return models.modelChosen(state, event, now)
+    case 'model-refused':
+      return models.modelRefused(state, event)
   }
 }
 
@@ -86,5 +96,9 @@ function settle(state: SwarmState, event: Decision, now: number): SwarmState {
       return requests.sessionStarted(state, event, now)
     case 'request-ended':
       return requests.requestEnded(state, event)
+    case 'model-switched':
+      return models.modelSwitched(state, event, now)
+    case 'model-settled':
+      return { ...state, change: null }
   }
 }

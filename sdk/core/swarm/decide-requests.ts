@@ -115,6 +115,7 @@ export function startSession(state: SwarmState): readonly Decision[] {
 
 /** The oldest waiting request gets a route when there is room; links that it needs come first. */
 export function openSession(state: SwarmState): readonly Decision[] {
+  if (state.change?.phase === 'draining') return []
   const requests = [...state.requests.values()]
   if (requests.filter(isActive).length >= SESSIONS_AT_ONCE) return []
   const next = requests.find((request) => request.phase === 'queued')

@@ -2,11 +2,12 @@ import type { PeerId } from '../ids.ts'
 import { PLEDGE_MS, REJOIN_MS } from '../limits.ts'
 import { sameRange } from '../model/block-range.ts'
 import { planSwarm, type PlannedDevice } from '../plan/assign.ts'
+import { decideModel } from './decide-model.ts'
 import { decidePairs } from './decide-pairs.ts'
 import { decideRequests, openSession, startSession } from './decide-requests.ts'
 import type { Decision } from './events.ts'
 import type { PeerState, SwarmState } from './state.ts'
-import { bestRoute, isActive, planDevices } from './views.ts'
+import { bestRoute, isActive, isAwaited, planDevices } from './views.ts'
 
 /**
  * What must happen next. The first check that finds something gives its decisions; they are applied and
@@ -24,6 +25,7 @@ export function decide(state: SwarmState, now: number): readonly Decision[] {
 const CHECKS: readonly ((state: SwarmState, now: number) => readonly Decision[])[] = [
   forgetLost,
   decideRequests,
+  decideModel,
   assignBlocks,
   chooseRoute,
   decidePairs,
@@ -33,10 +35,10 @@ const CHECKS: readonly ((state: SwarmState, now: number) => readonly Decision[])
 
 function forgetLost(state: SwarmState, now: number): readonly Decision[] {
   const decisions: Decision[] = []
-  for (const { peer, droppedAt, joinedAt, pledge, pledged } of state.peers.values()) {
+  for (const { peer, droppedAt, pledgeDueSince, pledge, pledged } of state.peers.values()) {
     if (droppedAt !== null && now - droppedAt > REJOIN_MS)
       decisions.push({ kind: 'peer-forgotten', peer })
-    else if (droppedAt === null && pledge !== null && !pledged && now - joinedAt > PLEDGE_MS)
+    else if (isAwaited({ droppedAt, pledge, pledged }) && now - pledgeDueSince > PLEDGE_MS)
       decisions.push({ kind: 'pledge-expired', peer })
   }
   return decisions
@@ -44,6 +46,8 @@ function forgetLost(state: SwarmState, now: number): readonly Decision[] {
 
 function assignBlocks(state: SwarmState): readonly Decision[] {
   if (state.planned === state.topology) return []
+  // What each device has stored of a model is known once all have told: then nothing is fetched twice.
+  if (state.change?.phase === 'loading' && [...state.peers.values()].some(isAwaited)) return []
   const plan = planSwarm({
     model: state.model,
     devices: planDevices(state),

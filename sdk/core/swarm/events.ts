@@ -3,7 +3,7 @@ import type { PairId, PeerId, RequestId, SessionId } from '../ids.ts'
 import type { BlockRange } from '../model/block-range.ts'
 import type { SamplingParams } from '../sampling/params.ts'
 import type { FinishReason, RequestTimings } from '../session/request.ts'
-import type { LinkPath, PeerRole, Pledge, RouteEntry } from './state.ts'
+import type { LinkPath, PeerRole, Pledge, RouteEntry, ServedModel } from './state.ts'
 
 /** What happened outside, as checked by the service. */
 export type Observation =
@@ -17,7 +17,13 @@ export type Observation =
   | { readonly kind: 'peer-dropped'; readonly peer: PeerId }
   /** The device said goodbye. */
   | { readonly kind: 'peer-left'; readonly peer: PeerId }
-  | { readonly kind: 'pledged'; readonly peer: PeerId; readonly pledge: Pledge }
+  | {
+      readonly kind: 'pledged'
+      readonly peer: PeerId
+      readonly pledge: Pledge
+      /** Of the model whose stored pieces it lists. */
+      readonly revision: string
+    }
   | {
       readonly kind: 'stage-reported'
       readonly peer: PeerId
@@ -75,6 +81,15 @@ export type Observation =
       readonly stage: number
       readonly computeMs: number
     }
+  | ModelObservation
+
+/** What the operator wants served, and what became of it on the host. A newer one replaces an older one. */
+export type ModelObservation =
+  /** It is being made ready; told again for each step. */
+  | { readonly kind: 'model-wanted'; readonly name: string; readonly step: string }
+  /** It is ready, and the devices can hold it. */
+  | { readonly kind: 'model-chosen'; readonly name: string; readonly served: ServedModel }
+  | { readonly kind: 'model-refused'; readonly name: string; readonly error: WireError }
 
 /** What `decide` settled; the service applies it and tells the peers. */
 export type Decision =
@@ -107,5 +122,15 @@ export type Decision =
       readonly reason: FinishReason
       readonly error: WireError | null
     }
+
+  /** No answer runs any more: the ring is built anew. `failure`: this is the way back. */
+  | {
+      readonly kind: 'model-switched'
+      readonly name: string
+      readonly served: ServedModel
+      readonly failure: { readonly name: string; readonly error: WireError } | null
+    }
+  /** The ring answers with the new model. */
+  | { readonly kind: 'model-settled' }
 
 export type SwarmEvent = Observation | Decision

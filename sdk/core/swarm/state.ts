@@ -33,10 +33,11 @@ export type PeerState = {
   readonly role: PeerRole
   /** When the socket was lost, ms; null while connected. The place is kept for REJOIN_MS. */
   readonly droppedAt: number | null
-  readonly joinedAt: number
+  /** Since when its pledge is waited for, ms: it joined, or another model is served. */
+  readonly pledgeDueSince: number
   /** A returning device counts with its former pledge until it pledges again. */
   readonly pledge: Pledge | null
-  /** Pledged on this connection: only then may it be given orders. */
+  /** Pledged on this connection and for the present model: only then may it be given orders. */
   readonly pledged: boolean
   readonly assignment: Assignment | null
   /** Mean of recent decode steps with the present range, ms. */
@@ -118,10 +119,35 @@ export type SwarmModel = PlanModel & {
   readonly eosTokenIds: readonly number[]
 }
 
+/** A model, and into how many stages it is cut at least. */
+export type ServedModel = { readonly model: SwarmModel; readonly minStages: number }
+
+/** The way from the served model to another one. */
+export type ModelChange = {
+  /** The model's, as the operator gave it. */
+  readonly name: string
+  /** Made ready on the host; then answers end; then devices load it. */
+  readonly phase: 'preparing' | 'draining' | 'loading'
+  /** When the phase began, ms. */
+  readonly since: number
+  /** What is being prepared, for people. */
+  readonly step: string
+  /** While draining: what is served next. */
+  readonly next: ServedModel | null
+  /** While loading: what is served again where the devices can't load the new one. */
+  readonly former: ServedModel | null
+  /** While loading: why a device failed to. */
+  readonly error: WireError | null
+}
+
 /** Everything the host knows, immutable: only `apply` makes a new one. */
 export type SwarmState = {
   readonly model: SwarmModel
   readonly minStages: number
+  /** null = none is under way. */
+  readonly change: ModelChange | null
+  /** Why the last change came to nothing; null once another one was asked for. */
+  readonly changeFailure: { readonly name: string; readonly error: WireError } | null
   readonly peers: ReadonlyMap<PeerId, PeerState>
   readonly pairs: ReadonlyMap<PairId, PairState>
   /** In the order of arrival; ended ones stay a while for the dashboard. */
@@ -156,6 +182,8 @@ export function emptySwarm(input: {
   return {
     model: input.model,
     minStages: input.minStages,
+    change: null,
+    changeFailure: null,
     peers: new Map(),
     pairs: new Map(),
     requests: new Map(),

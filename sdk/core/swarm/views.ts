@@ -19,6 +19,11 @@ export function isReady(peer: PeerState): boolean {
   return peer.droppedAt === null && peer.setAside === null && peer.assignment?.state === 'ready'
 }
 
+/** It pledged once and must do so again before it may be given orders. */
+export function isAwaited(peer: Pick<PeerState, 'droppedAt' | 'pledge' | 'pledged'>): boolean {
+  return peer.droppedAt === null && peer.pledge !== null && !peer.pledged
+}
+
 export function pairBetween(state: SwarmState, a: PeerId, b: PeerId): PairState | null {
   for (const pair of state.pairs.values())
     if ((pair.from === a && pair.to === b) || (pair.from === b && pair.to === a)) return pair

@@ -12,6 +12,9 @@ export const MICROSOFT = 'com.microsoft'
 /** Where the weights of a block lie, as ONNX external data. */
 export const DATA_LOCATION = 'data'
 
+/** ONNX Runtime's accuracy_level; 0 computes in the type of the activations. */
+export const INT8_ACTIVATIONS = 4
+
 export type GraphBuilder = {
   readonly dtype: WeightDtype
   readonly nodes: GraphNode[]
@@ -105,8 +108,8 @@ export function createGraphBuilder(dtype: WeightDtype): GraphBuilder {
     const sizes = { K: int(columns), N: int(rows), bits: int(bits), block_size: int(Q4_BLOCK) }
     return node('MatMulNBits', name, [input, packed, scales], {
       domain: MICROSOFT,
-      // int8 activations: the fast kernels, and the only fast one for 8 bits.
-      attributes: { ...sizes, accuracy_level: int(4) },
+      // int8 activations where speed was chosen: their rounding is small beside that of 4-bit weights only.
+      attributes: { ...sizes, accuracy_level: int(dtype === 'q4' ? INT8_ACTIVATIONS : 0) },
       ...(output === undefined ? {} : { outputs: [output] }),
     })
   }

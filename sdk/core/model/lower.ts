@@ -4,7 +4,7 @@ import { readOnnx } from '../graph/onnx-reader.ts'
 import { writeOnnx } from '../graph/onnx-writer.ts'
 import { blockShape, expandQ4 } from './expand-q4.ts'
 import { foldConstants, type ReadConstant } from './fold-constants.ts'
-import { DATA_LOCATION } from './graph-builder.ts'
+import { DATA_LOCATION, INT8_ACTIVATIONS } from './graph-builder.ts'
 import { returnNewRows } from './kv-delta.ts'
 import type { Provider } from './provider.ts'
 
@@ -54,10 +54,16 @@ function lowerGraph(
   return pruned(kv === 'delta' ? returnNewRows(expanded) : expanded)
 }
 
-/** WebGPU's kernel was only ever measured with 4 and 8 bits and on whole blocks. */
+/**
+ * WebGPU's kernel was only ever measured with 4 and 8 bits and on whole blocks. The CPU's for 8-bit weights and f32
+ * activations is a hundred times slower than the product in f32.
+ */
 function needsExpansion(node: GraphNode, provider: Provider): boolean {
   if (provider === 'wasm') return true
   const shape = blockShape(node)
+  const accuracy = node.attributes['accuracy_level']
+  const isExact = accuracy?.kind !== 'int' || accuracy.value !== INT8_ACTIVATIONS
+  if (provider === 'cpu') return node.op === 'MatMulNBits' && shape?.bits === 8 && isExact
   if (provider !== 'webgpu' || shape === null) return false
   const { columns, bits, blockSize } = shape
   return node.op === 'MatMulBnb4' || bits === 2 || columns % blockSize !== 0

@@ -16,10 +16,12 @@ export type StageSizes = {
 export function createStageSizes(model: PlanModel): StageSizes {
   const expanded = prefixSums(model, (block) => block.f32Bytes)
   const packed = isQuantized(model.dtype) ? prefixSums(model, (block) => block.dataBytes) : expanded
+  // Which products a provider has no fast kernel for is decided in lower.ts.
+  const isExpanded = (provider: Provider): boolean =>
+    provider === 'wasm' || (provider === 'cpu' && model.dtype === 'q8')
   return {
     bytes(provider, range) {
-      // WASM has no fast kernel for quantised weights: it holds everything as f32.
-      const sums = provider === 'wasm' ? expanded : packed
+      const sums = isExpanded(provider) ? expanded : packed
       return (sums[range.end] ?? Infinity) - (sums[range.start] ?? 0)
     },
   }

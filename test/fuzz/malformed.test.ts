@@ -20,6 +20,7 @@ const TEST_MS = 240_000
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url))
 const CHECKPOINT = path('../fixtures/reference/llama')
 const GGUF = path('../fixtures/reference/gguf/llama-q4_0')
+const EXPORT = path('../fixtures/reference/onnx/genai-llama-fp32')
 const ONNX = path('../fixtures/reference/onnx')
 
 let root = ''
@@ -127,6 +128,22 @@ describe('malformed files', () => {
         } finally {
           await source.close()
         }
+      })
+      expect(faults).toEqual([])
+      expect(refused).toBeGreaterThan(CASES / 2)
+    },
+    TEST_MS,
+  )
+
+  it(
+    'ONNX: refused by name, quickly, in little memory',
+    async () => {
+      const directory = join(root, 'onnx')
+      await cp(EXPORT, directory, { recursive: true })
+      const bytes = new Uint8Array(await readFile(join(EXPORT, 'onnx/model.onnx')))
+      const { refused, faults } = await runCases('ONNX', async (draw) => {
+        await writeFile(join(directory, 'onnx/model.onnx'), mutateBytes(bytes, draw, bytes.length))
+        await importModel(directory, join(root, 'store'))
       })
       expect(faults).toEqual([])
       expect(refused).toBeGreaterThan(CASES / 2)

@@ -9,6 +9,7 @@ import { readOnnx } from '../core/graph/onnx-reader.ts'
 import { writeOnnx } from '../core/graph/onnx-writer.ts'
 import type { Block } from '../core/model/manifest.ts'
 import { importModel } from './import-model.node.ts'
+import { resolveModel } from './resolve-model.node.ts'
 
 const FIXTURES = fileURLToPath(new URL('../../test/fixtures/reference/onnx', import.meta.url))
 const PLAIN = join(FIXTURES, 'genai-llama-fp32')
@@ -91,6 +92,13 @@ describe('importing an ONNX export', () => {
       'model-invalid: of-another-name.onnx has no config.json',
     )
     expect(await refusal(join(root, 'none.onnx'))).toContain('model-not-found')
+  })
+
+  it('is called after its folder, where the file is given', async () => {
+    const { name } = await resolveModel(join(model, 'onnx/model.onnx'), root)
+    expect(name).toBe('model-model')
+    await cp(join(model, 'onnx/model.onnx'), join(root, 'plain/of it.onnx'))
+    expect((await resolveModel(join(root, 'plain/of it.onnx'), root)).name).toBe('plain-of-it')
   })
 
   it('chooses the file by dtype', async () => {

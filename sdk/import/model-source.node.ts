@@ -29,5 +29,5 @@ export async function openModelSource(path: string): Promise<ModelSource> {
   const info = await stat(path).catch(() => null)
   if (info?.isDirectory()) return openModelDirectory(path)
   if (info?.isFile() && /\.gguf$/i.test(path)) return openGguf(path)
-  throw new CrowdError('model-not-found', `There is no directory or GGUF file ${path}.`)
+  throw new CrowdError('model-not-found', `There is no directory, GGUF or ONNX file ${path}.`)
 }

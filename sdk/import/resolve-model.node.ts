@@ -1,5 +1,5 @@
 import { readdir, stat } from 'node:fs/promises'
-import { basename, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { CrowdError } from '../core/errors.ts'
 
 export type ResolvedModel = { readonly name: string; readonly directory: string }
@@ -15,9 +15,7 @@ export async function resolveModel(nameOrPath: string, builtinDir: string): Prom
   }
   const directory = resolve(nameOrPath)
   if (nameOrPath !== '' && (await isModelPath(directory))) {
-    const name = basename(directory)
-      .replace(/\.(gguf|onnx)$/i, '')
-      .replace(/[^\w.-]+/g, '-')
+    const name = pathName(directory).replace(/[^\w.-]+/g, '-')
     return { name: name || 'model', directory }
   }
   const names = builtin.length > 0 ? builtin.join(', ') : 'none'
@@ -34,6 +32,14 @@ export async function builtinModels(builtinDir: string): Promise<string[]> {
     .filter((entry) => entry.isDirectory())
     .map((entry) => entry.name)
     .sort()
+}
+
+/** Files of an ONNX export are all called model, so the name is that of the model's folder too. */
+function pathName(path: string): string {
+  if (!/\.onnx$/i.test(path)) return basename(path).replace(/\.gguf$/i, '')
+  const folder = dirname(path)
+  const model = basename(folder) === 'onnx' ? dirname(folder) : folder
+  return `${basename(model)}-${basename(path).replace(/\.onnx$/i, '')}`
 }
 
 async function isModelPath(path: string): Promise<boolean> {

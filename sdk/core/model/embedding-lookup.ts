@@ -1,7 +1,7 @@
 import { CrowdError } from '../errors.ts'
 import type { Graph, GraphNode, Initializer } from '../graph/graph.ts'
 import { describeNode } from './dialect.ts'
-import { intOf } from './onnx/constant-value.ts'
+import { intOf, longsOf } from './onnx/constant-value.ts'
 
 /** The one lookup that turns token ids into the first hidden tensor. */
 export type EmbeddingLookup = {
@@ -52,9 +52,12 @@ export function findLookup(graph: Graph): EmbeddingLookup {
 /** The token ids, and the same in another type or with their one row spelled out. */
 export function idNames(graph: Graph): Set<string> {
   const names = new Set(['input_ids'])
+  const constants = new Map(graph.initializers.map((entry) => [entry.name, entry]))
   for (const node of graph.nodes) {
-    const [input = ''] = node.inputs
-    const isSame = node.op === 'Cast' || node.op === 'Reshape'
+    const [input = '', shape = ''] = node.inputs
+    // A flat list of ids would give a hidden tensor of another rank.
+    const rank = longsOf(constants.get(shape))?.length ?? 2
+    const isSame = node.op === 'Cast' || (node.op === 'Reshape' && rank === 2)
     if (isSame && names.has(input)) names.add(node.outputs[0] ?? '')
   }
   return names

@@ -163,6 +163,13 @@ describe('canonicalise', () => {
     expect(widths).toMatchObject(longs('the GroupQueryAttention/widths', [3], [64, 32, 32]))
   })
 
+  it('keeps whole caches where the file would keep a window of them', () => {
+    const attributes = { local_window_size: int(8), sliding_window_cache: int(1) }
+    const attention = node('GroupQueryAttention', ['qkv'], ['logits'], { attributes })
+    const { graph } = canonicalise(graphOf([attention], []), 16)
+    expect(graph.nodes[0]?.attributes).toEqual({ local_window_size: int(8) })
+  })
+
   it('joins a lookup of bytes with its scale', () => {
     const bytes = (values: Uint8Array<ArrayBuffer>): Initializer['data'] => ({
       kind: 'inline',

@@ -1,4 +1,5 @@
 import type { Graph } from '../../graph/graph.ts'
+import { withFullCaches } from './full-caches.ts'
 import { joinQuantizedLookup } from './quantized-lookup.ts'
 import { tidyGraph } from './tidy-graph.ts'
 import { foldTransposes } from './transposed-weights.ts'
@@ -21,5 +22,9 @@ export type CanonicalGraph = {
 export function canonicalise(source: Graph, headSize: number): CanonicalGraph {
   const { graph: folded, transposed } = foldTransposes(tidyGraph(source))
   const { graph: joined, shifted } = joinQuantizedLookup(folded)
-  return { graph: widenHalves(unfuseQkNorms(joined, headSize)), transposed, shifted }
+  return {
+    graph: widenHalves(unfuseQkNorms(withFullCaches(joined), headSize)),
+    transposed,
+    shifted,
+  }
 }

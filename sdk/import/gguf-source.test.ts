@@ -139,7 +139,12 @@ describe('openGguf', () => {
       eos_token_id: [1],
     })
     const name = 'model.layers.0.self_attn.k_proj.weight'
-    expect(source.weights.find(name)).toEqual({ name, type: 'f32', dims: [16, 32] })
+    expect(source.weights.find(name)).toEqual({
+      name,
+      type: 'f32',
+      dims: [16, 32],
+      keptAs: 'f32',
+    })
     const stored = asFloats(TENSORS[4]!.data)
     // Halves of a head lie interleaved in the file: row 5 of head 1 is pair 1, second half.
     const row = asFloats(await source.weights.read(name, (8 + 5) * 128, 128))

@@ -29,20 +29,22 @@ export async function openModelDirectory(directory: string): Promise<ModelSource
   const present = await Promise.all(MODEL_FILES.map((file) => isFile(join(directory, file))))
   const files = MODEL_FILES.filter((_, i) => present[i])
   const sources = ['config.json', ...files, ...(await weightFiles(directory))]
+  const generationConfig = await readJson(directory, 'generation_config.json')
+  const stamp = await fingerprint(directory, sources)
+  // Last: whatever fails before holds no file open.
   const weights = await openSafetensors(directory)
   return {
     name: basename(directory),
     config,
-    generationConfig: await readJson(directory, 'generation_config.json'),
+    generationConfig,
     files: new Map(files.map((file) => [file, () => readModelFile(directory, file)])),
     weights,
-    fingerprint: await fingerprint(directory, sources),
+    fingerprint: stamp,
     close: weights.close,
   }
 }
 
-/** A JSON file of the directory; undefined where there is none. @throws CrowdError model-invalid */
-export async function readJson(directory: string, file: string): Promise<unknown> {
+async function readJson(directory: string, file: string): Promise<unknown> {
   const path = join(directory, file)
   if (!(await isFile(path))) return undefined
   return parseJson(await readFile(path, 'utf8'), file)

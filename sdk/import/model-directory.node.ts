@@ -44,7 +44,7 @@ export async function openModelDirectory(directory: string): Promise<ModelSource
   }
 }
 
-async function readJson(directory: string, file: string): Promise<unknown> {
+export async function readJson(directory: string, file: string): Promise<unknown> {
   const path = join(directory, file)
   if (!(await isFile(path))) return undefined
   return parseJson(await readFile(path, 'utf8'), file)

@@ -1,30 +1,36 @@
 import { readdir, stat } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
-import { CrowdError } from '../core/errors.ts'
 
-export type ResolvedModel = { readonly name: string; readonly directory: string }
+const MODEL_FILE = /\.(gguf|onnx)$/i
 
-/**
- * A built-in model's name (a directory under `builtinDir`) or a path to a directory or GGUF file.
- * @throws CrowdError model-not-found, which lists the built-in names
- */
-export async function resolveModel(nameOrPath: string, builtinDir: string): Promise<ResolvedModel> {
+/** `path` is a directory in the Hugging Face layout, or a `.gguf` or `.onnx` file. */
+export type ResolvedModel = {
+  readonly kind: 'builtin' | 'path'
+  readonly name: string
+  readonly path: string
+}
+
+/** A built-in model's name (a directory under `builtinDir`), or a path that can be imported; else null. */
+export async function resolveModel(
+  nameOrPath: string,
+  builtinDir: string,
+): Promise<ResolvedModel | null> {
   const builtin = await builtinModels(builtinDir)
   if (builtin.includes(nameOrPath)) {
-    return { name: nameOrPath, directory: join(builtinDir, nameOrPath) }
+    return { kind: 'builtin', name: nameOrPath, path: join(builtinDir, nameOrPath) }
   }
-  const directory = resolve(nameOrPath)
-  if (nameOrPath !== '' && (await isModelPath(directory))) {
-    const name = basename(directory)
-      .replace(/\.gguf$/i, '')
-      .replace(/[^\w.-]+/g, '-')
-    return { name: name || 'model', directory }
-  }
-  const names = builtin.length > 0 ? builtin.join(', ') : 'none'
-  throw new CrowdError(
-    'model-not-found',
-    `There is no model, directory or GGUF file "${nameOrPath}". Built in: ${names}.`,
-  )
+  const path = resolve(nameOrPath)
+  if (nameOrPath === '' || !(await isSource(path))) return null
+  return { kind: 'path', name: nameOfPath(path), path }
+}
+
+/** What a path is called unless its owner says otherwise: a valid model name. */
+export function nameOfPath(path: string): string {
+  const name = basename(path)
+    .replace(MODEL_FILE, '')
+    .replace(/[^\w.-]+/g, '-')
+    .replace(/^[.-]+/, '')
+  return name.slice(0, 80) || 'model'
 }
 
 /** Names of the models that come with the product. */
@@ -36,9 +42,7 @@ export async function builtinModels(builtinDir: string): Promise<string[]> {
     .sort()
 }
 
-async function isModelPath(path: string): Promise<boolean> {
-  return stat(path).then(
-    (info) => info.isDirectory() || (info.isFile() && /\.gguf$/i.test(path)),
-    () => false,
-  )
+async function isSource(path: string): Promise<boolean> {
+  const info = await stat(path).catch(() => null)
+  return info?.isDirectory() === true || (info?.isFile() === true && MODEL_FILE.test(path))
 }

@@ -30,6 +30,7 @@ export default defineConfig({
     proxy: {
       '/socket.io': { target: 'http://127.0.0.1:7080', ws: true },
       '/models': 'http://127.0.0.1:7080',
+      '/api': 'http://127.0.0.1:7080',
     },
   },
   preview: { headers: isolation },

@@ -15,9 +15,8 @@ export function addModelUseCommand(
   program: Command,
   write: (line: string) => void = (line) => void process.stdout.write(`${line}\n`),
 ): void {
-  const model =
-    program.commands.find((command) => command.name() === 'model') ??
-    program.command('model').description('the models of a host').helpCommand(false)
+  const present = program.commands.find((command) => command.name() === 'model')
+  const model = present ?? addModelCommand(program)
   model
     .command('use <name>')
     .description('let a running host serve another model that it knows')
@@ -45,5 +44,17 @@ export function addModelUseCommand(
         },
         { fetch: globalThis.fetch, wait, now: () => performance.now(), write },
       )
+    })
+}
+
+function addModelCommand(program: Command): Command {
+  const model = program.command('model').description('the models of a host').helpCommand(false)
+  return model
+    .exitOverride()
+    .configureOutput({ writeErr: () => undefined })
+    .helpOption('--help', 'print this help')
+    .allowExcessArguments()
+    .action(() => {
+      throw new CrowdError('bad-option', 'model: say use')
     })
 }

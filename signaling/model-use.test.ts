@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Command } from 'commander'
 import { expect, test } from 'vitest'
 import { runCli } from './cli.ts'
 import { addModelUseCommand } from './model-use-cli.ts'
@@ -100,6 +101,33 @@ test('a ring that waits for more devices is not waited for', async () => {
   const { run, lines } = host(loading({ ready: 1, advice: '3 of 6 layers missing' }))
   await run('tall', true)
   expect(lines.at(-1)).toBe('tall is served; the ring is not complete: 3 of 6 layers missing')
+})
+
+test.each([[['model']], [['model', 'eat', 'x']], [['model', 'use']]])(
+  '%j is refused',
+  async (args) => {
+    const start = () => Promise.resolve()
+    const run = runCli(
+      args,
+      { start, commands: [addModelUseCommand] },
+      { version: '1', environment: {} },
+    )
+    await expect(run).rejects.toMatchObject({ code: 'bad-option' })
+  },
+)
+
+test('stands beside the other commands for models', async () => {
+  const start = () => Promise.resolve()
+  const done: string[] = []
+  const others = (program: Command): void => {
+    program
+      .command('model')
+      .command('list')
+      .action(() => void done.push('list'))
+  }
+  const commands = [others, addModelUseCommand]
+  await runCli(['model', 'list'], { start, commands }, { version: '1', environment: {} })
+  expect(done).toEqual(['list'])
 })
 
 test('without the proof of the operator it says where that lies', async () => {

@@ -1,5 +1,6 @@
 import { mkdir, readFile, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { CrowdError } from '../core/errors.ts'
 import { parseDecoder } from '../core/families/parse-decoder.ts'
 import type { Decoder } from '../core/decoder/decoder.ts'
 import type { ModelId } from '../core/ids.ts'
@@ -18,6 +19,9 @@ import type { TensorSource } from '../core/model/tensor-source.ts'
 import { Q4_BLOCK } from '../core/tensor/quantize-q4.ts'
 import { writeAtomically } from '../storage/atomic-file.node.ts'
 import { baseNames } from '../core/families/base-names.ts'
+import { importOnnx, type OpenedOnnx } from './import-onnx.node.ts'
+import { findOnnxModel, type OnnxDtype } from './onnx-files.node.ts'
+import { hasWeightFiles } from './safetensors-source.node.ts'
 import { openModelSource, type ModelSource } from './model-source.node.ts'
 import { MANIFEST_FILE, readManifest } from './model-store.node.ts'
 import {
@@ -31,8 +35,11 @@ import {
 export type ImportOptions = {
   /** Default: the name of the directory or file. */
   readonly id?: ModelId
-  /** Default: what the layers are stored as, f16 for bf16, q8 for GGUF types that are neither plain nor Q4_0. */
-  readonly dtype?: WeightDtype
+  /**
+   * Default: what the layers are stored as, f16 for bf16, q8 for GGUF types that are neither plain nor Q4_0.
+   * Of an ONNX export: which of its files.
+   */
+  readonly dtype?: WeightDtype | OnnxDtype
   /** Tokens; default: the model's own `max_position_embeddings`, at most `CONTEXT_DEFAULT_MAX`. */
   readonly contextLength?: number
   /** Hears of each block once its pieces are stored. */
@@ -42,7 +49,8 @@ export type ImportOptions = {
 export type ImportProgress = { readonly doneBlocks: number; readonly totalBlocks: number }
 
 /** Raised when the bytes that an import makes change, so that old stores are made anew. */
-const IMPORT_VERSION = 2
+const IMPORT_VERSION = 3
+const WEIGHT_DTYPES: readonly WeightDtype[] = ['f32', 'f16', 'q8', 'q4']
 /** What the store was made from; compared to know whether it's up to date. */
 const SOURCE_FILE = 'source.json'
 
@@ -56,7 +64,7 @@ export async function importModel(
   storeDir: string,
   options: ImportOptions = {},
 ): Promise<Manifest> {
-  const source = await openModelSource(resolve(path))
+  const source = await openSource(resolve(path), options)
   try {
     const stamp = JSON.stringify({
       version: IMPORT_VERSION,
@@ -67,7 +75,11 @@ export async function importModel(
     if (current) return current
 
     await mkdir(piecesDirectory(storeDir), { recursive: true })
-    const manifest = await importBlocks(source, storeDir, options)
+    const { contextLength, id = modelId(source.name) } = options
+    const manifest =
+      'write' in source
+        ? await source.write(storeDir, { id, contextLength })
+        : await importBlocks(source, storeDir, options)
     // What no device would accept must not be served.
     parseManifest(manifest)
     await writeAtomically(storeDir, MANIFEST_FILE, JSON.stringify(manifest))
@@ -77,6 +89,17 @@ export async function importModel(
   } finally {
     await source.close()
   }
+}
+
+/** A directory that has safetensors too is read from them, unless a dtype of ONNX files was asked for. */
+async function openSource(
+  path: string,
+  { dtype }: ImportOptions,
+): Promise<ModelSource | OpenedOnnx> {
+  const isOwnDtype = dtype === undefined || WEIGHT_DTYPES.some((name) => name === dtype)
+  const exported =
+    isOwnDtype && (await hasWeightFiles(path)) ? null : await findOnnxModel(path, dtype)
+  return exported ? importOnnx(exported) : openModelSource(path)
 }
 
 /** The manifest of a store that was made from the same source and has all its pieces; else null. */
@@ -104,7 +127,7 @@ async function importBlocks(
 ): Promise<Manifest> {
   const decoder = parseDecoder(source.config, source.generationConfig, options.contextLength)
   const weights = baseNames(source.weights)
-  const dtype = options.dtype ?? defaultDtype(weights, decoder)
+  const dtype = weightDtype(options.dtype) ?? defaultDtype(weights, decoder)
   const plans = planModel(decoder, dtype)
   // All names and shapes first: a missing tensor is told before minutes of work.
   for (const plan of plans) for (const { recipe } of plan.weights) checkSource(recipe, weights)
@@ -138,6 +161,14 @@ async function importBlock(
     f32Bytes,
     ...(table ? { table } : {}),
   }
+}
+
+/** @throws CrowdError bad-option for what only ONNX files come in */
+function weightDtype(dtype: ImportOptions['dtype']): WeightDtype | undefined {
+  const found = WEIGHT_DTYPES.find((name) => name === dtype)
+  if (found !== undefined || dtype === undefined) return found
+  const known = WEIGHT_DTYPES.join(', ')
+  throw new CrowdError('bad-option', `These weights can be kept as ${known}, not ${dtype}.`)
 }
 
 /** By a matrix of the first layer, which is like most of the weights. */

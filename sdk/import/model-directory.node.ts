@@ -6,7 +6,7 @@ import type { ModelSource } from './model-source.node.ts'
 import { isFile, openSafetensors, parseJson, weightFiles } from './safetensors-source.node.ts'
 
 /** Kept beside the blocks as they are; the first one is required. */
-const MODEL_FILES = [
+export const MODEL_FILES = [
   'tokenizer.json',
   'tokenizer_config.json',
   'generation_config.json',
@@ -41,7 +41,8 @@ export async function openModelDirectory(directory: string): Promise<ModelSource
   }
 }
 
-async function readJson(directory: string, file: string): Promise<unknown> {
+/** A JSON file of the directory; undefined where there is none. @throws CrowdError model-invalid */
+export async function readJson(directory: string, file: string): Promise<unknown> {
   const path = join(directory, file)
   if (!(await isFile(path))) return undefined
   return parseJson(await readFile(path, 'utf8'), file)
@@ -58,7 +59,7 @@ async function fingerprint(directory: string, files: readonly string[]): Promise
 }
 
 /** @throws CrowdError model-unsupported where the file is too large to hand to every asker */
-async function readModelFile(directory: string, file: string): Promise<Uint8Array> {
+export async function readModelFile(directory: string, file: string): Promise<Uint8Array> {
   const bytes = await readFile(join(directory, file))
   if (bytes.length > 0 && bytes.length <= MODEL_FILE_MAX_BYTES) return bytes
   throw new CrowdError(

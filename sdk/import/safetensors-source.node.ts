@@ -42,6 +42,11 @@ export async function weightFiles(directory: string): Promise<string[]> {
   return files.sort()
 }
 
+/** Whether a directory has weights in safetensors, without a look into them. */
+export async function hasWeightFiles(directory: string): Promise<boolean> {
+  return (await isFile(join(directory, SINGLE))) || isFile(join(directory, INDEX))
+}
+
 /** Opens the weights; headers are parsed at once, tensors are read when asked for. */
 export async function openSafetensors(directory: string): Promise<SafetensorsSource> {
   const handles: FileHandle[] = []

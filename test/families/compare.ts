@@ -11,8 +11,9 @@ import type { Reference } from './reference.ts'
 /** One row of `npm run families`. */
 export type FamilyRow = {
   readonly family: string
-  readonly source: Reference['source']
-  readonly dtype: WeightDtype
+  readonly source: Reference['source'] | 'onnx'
+  /** What the model was kept as, or how its exporter names it. */
+  readonly dtype: string
   /** Against the reference, over all tokens of prompt and answer. */
   readonly maxLogitError: number
   /** Share of the answer's tokens that the reference chooses too, each after the reference's text. */

@@ -5,7 +5,10 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTokenizer } from '../../sdk/client/tokenizer.hf.ts'
 import { CrowdError } from '../../sdk/core/errors.ts'
+import { parseOnnxConfig } from '../../sdk/core/model/onnx/onnx-config.ts'
+import { planOnnx } from '../../sdk/core/model/onnx/plan-onnx.ts'
 import { importModel } from '../../sdk/import/import-model.node.ts'
+import { openOnnx } from '../../sdk/import/onnx-source.node.ts'
 import { mutateBytes, mutateJson, seededDraw, type Draw } from './mutate.ts'
 
 /** Of each kind; the kinds together are more than 500. */
@@ -17,6 +20,8 @@ const TEST_MS = 240_000
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url))
 const CHECKPOINT = path('../fixtures/reference/llama')
 const GGUF = path('../fixtures/reference/gguf/llama-q4_0')
+const EXPORT = path('../fixtures/reference/onnx/genai-llama-fp32')
+const ONNX = path('../fixtures/reference/onnx')
 
 let root = ''
 beforeAll(async () => {
@@ -100,6 +105,48 @@ describe('malformed files', () => {
       })
       expect(faults).toEqual([])
       expect(refused).toBeGreaterThan(CASES / 3)
+    },
+    TEST_MS,
+  )
+
+  it.each([
+    { name: 'genai-llama-q4', file: 'model_q4.onnx', head: 26_000 },
+    { name: 'optimum-llama-q4', file: 'model_q4.onnx', head: 120_000 },
+  ])(
+    'ONNX ($name): refused by name, quickly, in little memory',
+    async ({ name, file, head }) => {
+      const directory = join(root, name)
+      await cp(join(ONNX, name, 'onnx'), directory, { recursive: true })
+      const target = join(directory, file)
+      const bytes = new Uint8Array(await readFile(target))
+      const config: unknown = JSON.parse(await readFile(join(ONNX, name, 'config.json'), 'utf8'))
+      const { refused, faults } = await runCases('ONNX', async (draw) => {
+        await writeFile(target, mutateBytes(bytes, draw, Math.min(head, bytes.length)))
+        const source = await openOnnx(target)
+        try {
+          planOnnx(source.graph, parseOnnxConfig(config), 64)
+        } finally {
+          await source.close()
+        }
+      })
+      expect(faults).toEqual([])
+      expect(refused).toBeGreaterThan(CASES / 2)
+    },
+    TEST_MS,
+  )
+
+  it(
+    'ONNX: refused by name, quickly, in little memory',
+    async () => {
+      const directory = join(root, 'onnx')
+      await cp(EXPORT, directory, { recursive: true })
+      const bytes = new Uint8Array(await readFile(join(EXPORT, 'onnx/model.onnx')))
+      const { refused, faults } = await runCases('ONNX', async (draw) => {
+        await writeFile(join(directory, 'onnx/model.onnx'), mutateBytes(bytes, draw, bytes.length))
+        await importModel(directory, join(root, 'store'))
+      })
+      expect(faults).toEqual([])
+      expect(refused).toBeGreaterThan(CASES / 2)
     },
     TEST_MS,
   )

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { failedSmoke, smoke, type SmokeOptions, type SmokeResult } from './smoke.ts'
 
-/** `npm run smoke -- [--json] [--tabs N] [--workers N] [--provider auto|wasm|webgpu] [--model NAME] [--question TEXT]` */
+/** `npm run smoke -- [--json] [--tabs N] [--workers N] [--provider auto|wasm|webgpu] [--model NAME|PATH] [--question TEXT] [--pledge MB] [--limit SECONDS] [--data DIR]` */
 const json = process.argv.includes('--json')
 
 /** @throws Error naming the flag */
@@ -14,20 +14,36 @@ function readOptions(): SmokeOptions {
       provider: { type: 'string', default: 'auto' },
       model: { type: 'string' },
       question: { type: 'string', default: 'What is a ring?' },
+      pledge: { type: 'string', default: '64' },
+      limit: { type: 'string', default: '60' },
+      data: { type: 'string' },
     },
   })
-  const { workers, provider, question } = values
+  const { workers, provider, question, pledge, limit } = values
   // Who asks for workers alone need not say that there are no tabs.
   const tabs = values.tabs ?? (workers === '0' ? '3' : '0')
   for (const [flag, text] of Object.entries({ tabs, workers }))
     if (!/^\d\d?$/.test(text)) throw new Error(`--${flag} is a number from 0 to 99, not ${text}`)
+  for (const [flag, text] of Object.entries({ pledge, limit }))
+    if (!/^[1-9]\d{0,4}$/.test(text))
+      throw new Error(`--${flag} is a number from 1 to 99999, not ${text}`)
   if (Number(tabs) + Number(workers) === 0) throw new Error('a ring needs a tab or a worker')
   if (provider !== 'auto' && provider !== 'wasm' && provider !== 'webgpu') {
     throw new Error(`--provider is auto, wasm or webgpu, not ${provider}`)
   }
   // The software WebGPU adapter takes seconds for each shape of the larger model.
   const model = values.model ?? (provider === 'webgpu' ? 'crowdtalk-0.3m' : 'crowdtalk-2.6m')
-  return { tabs: Number(tabs), workers: Number(workers), provider, model, question }
+  const sizes = { pledgeMb: Number(pledge), limitS: Number(limit) }
+  const kept = values.data === undefined ? {} : { dataDir: values.data }
+  return {
+    tabs: Number(tabs),
+    workers: Number(workers),
+    provider,
+    model,
+    question,
+    ...sizes,
+    ...kept,
+  }
 }
 
 function show(result: SmokeResult): void {
@@ -38,7 +54,9 @@ function show(result: SmokeResult): void {
     ].map(({ blocks, ...device }) => ({ blocks: `[${blocks.join(', ')})`, ...device })),
   )
   console.log(`${result.tokens} tokens: ${result.text}`)
-  console.log(`hop ${result.hopMs.toFixed(2)} ms, first token ${result.firstTokenMs.toFixed(0)} ms`)
+  console.log(
+    `hop ${result.hopMs.toFixed(2)} ms, first token ${result.firstTokenMs.toFixed(0)} ms, ${result.tokensPerSecond.toFixed(1)} tokens/s`,
+  )
   console.log(
     result.ok ? 'ok: identical to the unsplit model' : `not ok: ${result.problems.join('; ')}`,
   )

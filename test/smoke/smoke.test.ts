@@ -24,6 +24,7 @@ const GOOD: Omit<SmokeResult, 'ok' | 'problems'> = {
   hostActivationBytes: 0,
   hopMs: 2,
   firstTokenMs: 20,
+  tokensPerSecond: 50,
 }
 const check = (change: Partial<typeof GOOD>) =>
   problemsOf({ ...GOOD, ...change }, { options, manifest, expected: 'A ring.' })

@@ -125,7 +125,7 @@ function sessionOptions(provider: 'cpu' | 'wasm'): InferenceSession.SessionOptio
   return { ...OPTIONS, executionProviders: [provider] }
 }
 
-function floatsOf(tensor: Tensor | undefined): Float32Array<ArrayBuffer> {
+export function floatsOf(tensor: Tensor | undefined): Float32Array<ArrayBuffer> {
   if (!(tensor?.data instanceof Float32Array)) throw new Error('no f32 output')
   return Float32Array.from(tensor.data)
 }
@@ -141,6 +141,8 @@ function crossBorder(
   return hidden.slice()
 }
 
+type CacheShape = Pick<ModelDecoder, 'kvHeadCount' | 'headSize' | 'contextLength'>
+
 type Cache = {
   readonly feeds: (position: number, tokens: number) => Record<string, Tensor>
   readonly append: (
@@ -150,8 +152,8 @@ type Cache = {
   ) => void
 }
 
-function createCache(ort: OrtModule, decoder: ModelDecoder): Cache {
-  const { kvHeadCount: heads, headSize: size, contextLength: capacity } = decoder
+export function createCache(ort: OrtModule, config: CacheShape): Cache {
+  const { kvHeadCount: heads, headSize: size, contextLength: capacity } = config
   // Filled with garbage: what lies after the position must not matter.
   const parts = ['key', 'value'].map((name) => ({
     name,

@@ -6,7 +6,7 @@ import {
   MICROSOFT,
   type GraphBuilder,
 } from '../model/graph-builder.ts'
-import { isQuantized, type WeightDtype } from '../model/manifest.ts'
+import { tableDtype, type WeightDtype } from '../model/manifest.ts'
 import type { WeightRecipes } from '../model/weight-recipe.ts'
 import { Q4_BLOCK, q4Blocks } from '../tensor/quantize-q4.ts'
 import { addLayer, addNorm, type Stream } from './decoder-layer.ts'
@@ -81,32 +81,32 @@ function addEmbedding(builder: GraphBuilder, decoder: Decoder, shared: Shared): 
 }
 
 function addLookup(builder: GraphBuilder, decoder: Decoder): string {
-  const { dtype, weight, node } = builder
+  const { weight, node } = builder
+  const dtype = tableDtype(builder.dtype)
   const { source } = decoder.embedding
   const { vocabSize: rows, hiddenSize: columns } = decoder
   const name = '/model/embed_tokens/Gather'
   const recipe = { ...matrix(source, rows, columns), plus: 0 }
-  if (!isQuantized(dtype)) {
+  if (dtype !== 'q8') {
     const table = weight(source, [rows, columns], { ...recipe, form: 'rows', type: dtype })
     const gathered = node('Gather', name, [table, 'input_ids'])
     if (dtype === 'f32') return gathered
     return node('Cast', `${name}/Cast`, [gathered], { attributes: { to: int(TYPE_CODES.f32) } })
   }
-  const bits = dtype === 'q8' ? 8 : 4
-  const packed = weight(`${source}_Q${bits}`, [rows, (columns * bits) / 8], {
+  const packed = weight(`${source}_Q8`, [rows, columns], {
     ...recipe,
-    form: `${dtype}-packed`,
+    form: 'q8-packed',
     type: 'u8',
   })
   const scales = weight(`${source}_scales`, [rows, q4Blocks(columns)], {
     ...recipe,
-    form: `${dtype}-scales`,
+    form: 'q8-scales',
     type: 'f32',
   })
   return node('GatherBlockQuantized', name, [packed, 'input_ids', scales], {
     domain: MICROSOFT,
     attributes: {
-      bits: int(bits),
+      bits: int(8),
       block_size: int(Q4_BLOCK),
       gather_axis: int(0),
       quantize_axis: int(1),

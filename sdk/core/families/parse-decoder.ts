@@ -96,7 +96,8 @@ function unscaledContext(fields: JsonFields, own: number): number {
   return holder?.has(name) ? holder.number(name) : own
 }
 
-function chooseEos(
+/** generation_config.json has the last word. @throws CrowdError model-invalid */
+export function chooseEos(
   own: readonly number[],
   generation: unknown,
   vocabSize: number,
@@ -113,7 +114,7 @@ function chooseEos(
 }
 
 /** One id, a list of ids, or nothing. @throws CrowdError model-invalid */
-function parseTokenIds(value: unknown, file: string): number[] {
+export function parseTokenIds(value: unknown, file: string): number[] {
   if (value === undefined || value === null) return []
   const list: readonly unknown[] = Array.isArray(value) ? value : [value]
   return list.map((id) => {

@@ -50,6 +50,8 @@ export type GraphNode = {
 /** An ONNX graph in memory. Nodes are in topological order, as ONNX demands. */
 export type Graph = {
   readonly name: string
+  /** Version of ONNX's own operators that the nodes are written in; absent: `OPSET_VERSION`. */
+  readonly opset?: number
   readonly inputs: readonly ValueInfo[]
   readonly outputs: readonly ValueInfo[]
   readonly initializers: readonly Initializer[]

@@ -2,10 +2,10 @@ import type { TensorType } from '../tensor/dtype.ts'
 
 /** What ONNX Runtime 1.30 loads everywhere: IR 10, opset 21, and its own operators. */
 export const IR_VERSION = 10
-export const OPSETS = [
-  { domain: '', version: 21 },
-  { domain: 'com.microsoft', version: 1 },
-] as const
+export const OPSET_VERSION = 21
+/** Other versions of ONNX's own operators that ONNX Runtime 1.30 takes. */
+export const OPSET_MIN = 11
+export const OPSET_MAX = 26
 
 /** Field numbers of onnx.proto, by message. */
 export const MODEL = { irVersion: 1, producer: 2, graph: 7, opset: 8 } as const
@@ -18,9 +18,11 @@ export const ATTRIBUTE = {
   int: 3,
   string: 4,
   tensor: 5,
+  graph: 6,
   floats: 7,
   ints: 8,
   strings: 9,
+  graphs: 11,
   type: 20,
 } as const
 export const TENSOR = {

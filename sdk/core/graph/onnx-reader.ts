@@ -7,6 +7,10 @@ import {
   GRAPH,
   MODEL,
   NODE,
+  OPSET,
+  OPSET_MAX,
+  OPSET_MIN,
+  OPSET_VERSION,
   SHAPE,
   TENSOR_TYPE,
   TYPE,
@@ -27,9 +31,29 @@ import { packedVarints } from './protobuf-reader.ts'
  * @throws CrowdError model-invalid for damage, model-unsupported for what this product can't use (named)
  */
 export function readOnnx(bytes: Uint8Array): Graph {
-  const graph = fieldsOf(bytes).message(MODEL.graph)
+  const model = fieldsOf(bytes)
+  const graph = model.message(MODEL.graph)
   if (!graph) throw new CrowdError('model-invalid', 'The file holds no ONNX graph.')
-  return readGraph(fieldsOf(graph))
+  const opset = readOpset(model)
+  return {
+    ...readGraph(fieldsOf(graph)),
+    ...(opset === OPSET_VERSION ? {} : { opset }),
+  }
+}
+
+/** The version of ONNX's own operators; our own is understood where a model doesn't say. */
+function readOpset(model: Fields): number {
+  for (const bytes of model.messages(MODEL.opset)) {
+    const fields = fieldsOf(bytes)
+    if (normalDomain(fields.string(OPSET.domain)) !== '') continue
+    const version = fields.int(OPSET.version)
+    if (version >= OPSET_MIN && version <= OPSET_MAX) return version
+    throw new CrowdError(
+      'model-unsupported',
+      `The graph is in version ${version} of ONNX's operators; ${OPSET_MIN} to ${OPSET_MAX} are supported.`,
+    )
+  }
+  return OPSET_VERSION
 }
 
 function readGraph(fields: Fields): Graph {

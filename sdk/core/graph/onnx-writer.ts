@@ -8,7 +8,7 @@ import {
   MODEL,
   NODE,
   OPSET,
-  OPSETS,
+  OPSET_VERSION,
   SHAPE,
   TENSOR,
   TENSOR_TYPE,
@@ -28,7 +28,8 @@ export function writeOnnx(graph: Graph): Uint8Array<ArrayBuffer> {
   model.varint(MODEL.irVersion, IR_VERSION)
   model.string(MODEL.producer, 'crowdinfer')
   model.message(MODEL.graph, (writer) => writeGraph(writer, graph))
-  for (const { domain, version } of OPSETS) {
+  const opsets = { '': graph.opset ?? OPSET_VERSION, 'com.microsoft': 1 }
+  for (const [domain, version] of Object.entries(opsets)) {
     model.message(MODEL.opset, (writer) => {
       writer.string(OPSET.domain, domain)
       writer.varint(OPSET.version, version)

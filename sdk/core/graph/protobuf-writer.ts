@@ -5,6 +5,8 @@ export type ProtobufWriter = {
   readonly float: (field: number, value: number) => void
   readonly string: (field: number, value: string) => void
   readonly bytes: (field: number, value: Uint8Array) => void
+  /** Fields that are encoded already. */
+  readonly raw: (fields: Uint8Array) => void
   readonly message: (field: number, fill: (writer: ProtobufWriter) => void) => void
   readonly finish: () => Uint8Array<ArrayBuffer>
 }
@@ -59,6 +61,7 @@ export function createProtobufWriter(): ProtobufWriter {
     },
     string: (field, value) => bytes(field, encoder.encode(value)),
     bytes,
+    raw,
     message,
     finish: () => buffer.slice(0, length),
   }

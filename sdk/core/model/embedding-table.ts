@@ -1,5 +1,6 @@
 import { CrowdError } from '../errors.ts'
 import { halvesToFloats } from '../tensor/float16.ts'
+import { dequantizeBlocks } from '../tensor/dequantize-blocks.ts'
 import { dequantizeQ4, Q4_BLOCK } from '../tensor/quantize-q4.ts'
 import { dequantizeQ8 } from '../tensor/quantize-q8.ts'
 import { asFloats, asHalves } from '../tensor/views.ts'
@@ -34,11 +35,25 @@ function readRow(table: EmbeddingTable, data: Uint8Array, id: number): Float32Ar
   if (dtype === 'f16') {
     return halvesToFloats(asHalves(range(data, offset + id * columns * 2, columns * 2)))
   }
+  if (dtype === 'packed') return packedRow(table, data, id)
   const scaleBytes = (columns / Q4_BLOCK) * 4
   const rowBytes = dtype === 'q8' ? columns : columns / 2
   const packed = range(data, offset + id * rowBytes, rowBytes)
   const scales = asFloats(range(data, (table.scaleOffset ?? 0) + id * scaleBytes, scaleBytes))
   return (dtype === 'q8' ? dequantizeQ8 : dequantizeQ4)(packed, scales, 1, columns)
+}
+
+function packedRow(table: EmbeddingTable, data: Uint8Array, id: number): Float32Array {
+  const { columns, offset, scaleOffset = 0, zeroOffset, bits = 4, blockSize = 32 } = table
+  const blocks = Math.ceil(columns / blockSize)
+  const row = (from: number, bytes: number): Uint8Array => range(data, from + id * bytes, bytes)
+  const zeroBytes = Math.ceil((blocks * bits) / 8)
+  return dequantizeBlocks({
+    packed: row(offset, (columns * bits) / 8),
+    scales: asFloats(row(scaleOffset, blocks * 4)),
+    zeros: zeroOffset === undefined ? null : row(zeroOffset, zeroBytes),
+    shape: { rows: 1, columns, bits, blockSize },
+  })
 }
 
 function range(data: Uint8Array, from: number, length: number): Uint8Array {

@@ -5,7 +5,7 @@ import { TYPE_CODES } from '../graph/onnx-format.ts'
 import { Q4_BLOCK, q4Blocks } from '../tensor/quantize-q4.ts'
 import { tensorBytes, type TensorType } from '../tensor/dtype.ts'
 import { asBytes } from '../tensor/views.ts'
-import { isQuantized, type WeightDtype } from './manifest.ts'
+import { isQuantized, tableDtype, type WeightDtype } from './manifest.ts'
 import type { WeightRecipe } from './weight-recipe.ts'
 
 export const MICROSOFT = 'com.microsoft'
@@ -82,9 +82,13 @@ export function createGraphBuilder(dtype: WeightDtype): GraphBuilder {
   const widened = (stored: string): string =>
     node('Cast', `${stored}/Cast`, [stored], { attributes: { to: int(TYPE_CODES.f32) } })
 
-  const blockLinear = (name: string, input: string, matrix: Matrix, output?: string): string => {
+  const blockLinear = (
+    name: string,
+    input: string,
+    matrix: Matrix,
+    { bits, output }: { readonly bits: 4 | 8; readonly output?: string },
+  ): string => {
     const { rows, columns } = matrix
-    const bits = dtype === 'q8' ? 8 : 4
     const blocks = q4Blocks(columns)
     const packed = weight(`${name}.weight_Q${bits}`, [rows, blocks, (Q4_BLOCK * bits) / 8], {
       ...matrix,
@@ -111,18 +115,21 @@ export function createGraphBuilder(dtype: WeightDtype): GraphBuilder {
     return bias === null ? product : node('Add', `${name}/Add`, [product, vector(bias)])
   }
   const multiply = (name: string, input: string, matrix: Matrix): string => {
-    if (isQuantized(dtype)) return blockLinear(name, input, matrix)
+    if (isQuantized(dtype)) {
+      return blockLinear(name, input, matrix, { bits: dtype === 'q8' ? 8 : 4 })
+    }
     const { rows, columns } = matrix
     const recipe = { ...matrix, plus: 0, form: 'transposed', type: dtype } as const
     const stored = weight(`${name}.weight`, [columns, rows], recipe)
     return node('MatMul', name, [input, dtype === 'f16' ? widened(stored) : stored])
   }
   const rowLinear: GraphBuilder['rowLinear'] = (name, input, matrix, output) => {
-    if (isQuantized(dtype)) return blockLinear(name, input, matrix, output)
+    const type = tableDtype(dtype)
+    if (type === 'q8') return blockLinear(name, input, matrix, { bits: 8, output })
     const { source, rows, columns } = matrix
-    const recipe = { ...matrix, plus: 0, form: 'rows', type: dtype } as const
+    const recipe = { ...matrix, plus: 0, form: 'rows', type } as const
     const stored = weight(source, [rows, columns], recipe)
-    return node('FusedMatMul', name, [input, dtype === 'f16' ? widened(stored) : stored], {
+    return node('FusedMatMul', name, [input, type === 'f16' ? widened(stored) : stored], {
       domain: MICROSOFT,
       attributes: { transB: int(1) },
       outputs: [output],

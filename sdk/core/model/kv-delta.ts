@@ -15,7 +15,8 @@ import { asBytes } from '../tensor/views.ts'
  */
 export function returnNewRows(graph: Graph): Graph {
   const added: GraphNode[] = [
-    operation('Shape', ['hidden'], 'delta.tokens', { start: int(1), end: int(2) }),
+    operation('Shape', ['hidden'], 'delta.shape'),
+    operation('Gather', ['delta.shape', 'delta.one'], 'delta.tokens'),
     operation('Cast', ['total_sequence_length'], 'delta.total', { to: int(TYPE_CODES.i64) }),
     operation('Reshape', ['delta.total', 'delta.one'], 'delta.end'),
     operation('Sub', ['delta.end', 'delta.tokens'], 'delta.start'),

@@ -2,8 +2,7 @@ import { CrowdError } from '../errors.ts'
 import { pruned, type Graph, type GraphNode, type Initializer } from '../graph/graph.ts'
 import { readOnnx } from '../graph/onnx-reader.ts'
 import { writeOnnx } from '../graph/onnx-writer.ts'
-import { Q4_BLOCK } from '../tensor/quantize-q4.ts'
-import { expandQ4, q4Shape } from './expand-q4.ts'
+import { blockShape, expandQ4 } from './expand-q4.ts'
 import { foldConstants, type ReadConstant } from './fold-constants.ts'
 import { DATA_LOCATION } from './graph-builder.ts'
 import { returnNewRows } from './kv-delta.ts'
@@ -39,31 +38,36 @@ export function lowerBlock(
 ): LoweredBlock {
   const graph = readOnnx(block.graph)
   checkRanges(graph, block.data)
-  const isLayer = graph.outputs.some((output) => output.name === 'present.key')
-  const lowered = lowerGraph(graph, createReader(block.data), { provider, caches })
-  return {
-    ...externalize(lowered, block.data),
-    kv: isLayer ? caches : 'none',
-  }
+  const kv = cachesOf(graph, caches)
+  const lowered = lowerGraph(graph, createReader(block.data), { provider, kv })
+  return { ...externalize(lowered, block.data), kv }
 }
 
 /** The passes, in order. */
 function lowerGraph(
   graph: Graph,
   read: ReadConstant,
-  { provider, caches }: { provider: Provider; caches: 'delta' | 'shared' },
+  { provider, kv }: { provider: Provider; kv: LoweredBlock['kv'] },
 ): Graph {
   const folded = foldConstants(graph, read)
   const expanded = expandQ4(folded, read, (node) => needsExpansion(node, provider))
-  const isLayer = graph.outputs.some((output) => output.name === 'present.key')
-  const delta = isLayer && caches === 'delta' ? returnNewRows(expanded) : expanded
-  return pruned(delta)
+  return pruned(kv === 'delta' ? returnNewRows(expanded) : expanded)
 }
 
-/** WebGPU's 4-bit kernel was only ever measured on whole blocks. */
+/** WebGPU's kernel was only ever measured with 4 and 8 bits and on whole blocks. */
 function needsExpansion(node: GraphNode, provider: Provider): boolean {
   if (provider === 'wasm') return true
-  return provider === 'webgpu' && (q4Shape(node)?.columns ?? 0) % Q4_BLOCK !== 0
+  const shape = blockShape(node)
+  if (provider !== 'webgpu' || shape === null) return false
+  const { columns, bits, blockSize } = shape
+  return node.op === 'MatMulBnb4' || bits === 2 || columns % blockSize !== 0
+}
+
+/** Only GroupQueryAttention writes into the buffer that it reads; other attention gives a longer one. */
+function cachesOf(graph: Graph, wanted: 'delta' | 'shared'): LoweredBlock['kv'] {
+  const maker = graph.nodes.find((node) => node.outputs.includes('present.key'))
+  if (!maker) return 'none'
+  return maker.op === 'GroupQueryAttention' ? wanted : 'delta'
 }
 
 /** Reads constants from the graph or from the block's data. */

@@ -6,10 +6,10 @@ import {
   randomTensors,
   tinyLlama,
 } from '../../../test/support/models.ts'
-import { dequantizeQ4 } from '../tensor/quantize-q4.ts'
+import { dequantizeQ8 } from '../tensor/quantize-q8.ts'
 import { asFloats } from '../tensor/views.ts'
 import { embeddingRows } from './embedding-table.ts'
-import type { WeightDtype } from './manifest.ts'
+import { isQuantized, type WeightDtype } from './manifest.ts'
 
 const config = tinyLlama()
 const EMBEDDING = 'model.embed_tokens.weight'
@@ -85,7 +85,8 @@ describe('embedding rows', () => {
   it.each([
     ['f32', 0],
     ['f16', 1e-3],
-    ['q4', 0.05],
+    ['q8', 0.01],
+    ['q4', 0.01],
   ] as const)('of a %s table are the rows of the weights', async (dtype, tolerance) => {
     const model = createRandomModel({}, dtype)
     const data = await model.blockBytes(0)
@@ -97,10 +98,11 @@ describe('embedding rows', () => {
     expected.forEach((value, i) => {
       expect(Math.abs(value - rows[i]!)).toBeLessThanOrEqual(tolerance)
     })
-    if (dtype !== 'q4') return
-    const packed = data.subarray(table.offset, table.offset + 96 * 32)
+    if (!isQuantized(dtype)) return
+    expect(table.dtype).toBe('q8')
+    const packed = data.subarray(table.offset, table.offset + 96 * 64)
     const scales = asFloats(data.subarray(table.scaleOffset, table.scaleOffset! + 96 * 8))
-    expect(rows.subarray(0, 64)).toEqual(dequantizeQ4(packed, scales, 96, 64).subarray(95 * 64))
+    expect(rows.subarray(0, 64)).toEqual(dequantizeQ8(packed, scales, 96, 64).subarray(95 * 64))
   })
 
   it('refuse an id outside the vocabulary and data that is too short', async () => {

@@ -132,12 +132,15 @@ function parsePiece(entry: unknown, where: string, maxBytes: number): Piece {
 function parseTable(fields: JsonFields, dataBytes: number, shape: Shape): EmbeddingTable {
   const rows = fields.integer('rows', SIZE)
   const columns = fields.integer('columns', SIZE)
+  if (rows !== shape.vocabSize || columns !== shape.hiddenSize) {
+    throw invalid('the embedding table does not fit the sizes of the model')
+  }
+  if (fields.value('dtype') === 'packed') {
+    return parsePackedTable(fields, dataBytes, { rows, columns })
+  }
   const dtype = oneOf(fields, 'dtype', DTYPES)
   const offset = fields.integer('offset', BYTES)
   const bits = { f32: 32, f16: 16, q8: 8, q4: 4 }[dtype]
-  if (rows !== shape.vocabSize || columns !== shape.hiddenSize || dtype !== shape.dtype) {
-    throw invalid('the embedding table does not fit the sizes of the model')
-  }
   if (offset + (rows * columns * bits) / 8 > dataBytes) throw invalid('the table exceeds its data')
   if (!isQuantized(dtype)) return { dtype, rows, columns, offset }
   const scaleOffset = fields.integer('scaleOffset', BYTES)
@@ -145,6 +148,34 @@ function parseTable(fields: JsonFields, dataBytes: number, shape: Shape): Embedd
     throw invalid('the scales of the table exceed its data')
   }
   return { dtype, rows, columns, offset, scaleOffset }
+}
+
+function parsePackedTable(
+  fields: JsonFields,
+  dataBytes: number,
+  { rows, columns }: Pick<EmbeddingTable, 'rows' | 'columns'>,
+): EmbeddingTable {
+  const bits = fields.integer('bits', { min: 4, max: 8 })
+  const blockSize = fields.integer('blockSize', { min: 16, max: 1 << 16 })
+  if (bits % 4 !== 0 || (columns * bits) % 8 !== 0) throw invalid('"bits" does not fit the table')
+  const blocks = Math.ceil(columns / blockSize)
+  const place = (field: string, rowBytes: number): number => {
+    const offset = fields.integer(field, BYTES)
+    if (offset + rows * rowBytes <= dataBytes) return offset
+    throw invalid(`"${field}" of the table exceeds its data`)
+  }
+  return {
+    dtype: 'packed',
+    rows,
+    columns,
+    bits,
+    blockSize,
+    offset: place('offset', (columns * bits) / 8),
+    scaleOffset: place('scaleOffset', blocks * 4),
+    ...(fields.has('zeroOffset')
+      ? { zeroOffset: place('zeroOffset', Math.ceil((blocks * bits) / 8)) }
+      : {}),
+  }
 }
 
 function parseFiles(fields: JsonFields, value: unknown): Record<string, Piece> {

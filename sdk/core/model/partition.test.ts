@@ -114,10 +114,10 @@ describe('partition', () => {
 
   it('refuses an operator that it does not know, by name', () => {
     const graph = withNodes(whole(), (node) =>
-      node.op === 'Sigmoid' ? { ...node, op: 'Erf' } : node,
+      node.op === 'Sigmoid' ? { ...node, op: 'Conv' } : node,
     )
     expect(refusal(graph)).toBe(
-      "model-unsupported: The operator Erf (/model/layers.0/mlp/act_fn/Sigmoid) can't be cut.",
+      "model-unsupported: The operator Conv (/model/layers.0/mlp/act_fn/Sigmoid) can't be cut.",
     )
   })
 

@@ -9,7 +9,13 @@ import {
   type PlacedWeight,
   type WeightLayout,
 } from './layout-weights.ts'
-import { isQuantized, type Block, type EmbeddingTable, type WeightDtype } from './manifest.ts'
+import {
+  isQuantized,
+  tableDtype,
+  type Block,
+  type EmbeddingTable,
+  type WeightDtype,
+} from './manifest.ts'
 import { partition } from './partition.ts'
 import type { Graph } from '../graph/graph.ts'
 
@@ -85,7 +91,7 @@ function sizes(
 function describeTable(decoder: Decoder, dtype: WeightDtype, layout: WeightLayout): EmbeddingTable {
   const [values, scales] = layout.weights
   return {
-    dtype,
+    dtype: tableDtype(dtype),
     rows: decoder.vocabSize,
     columns: decoder.hiddenSize,
     offset: values?.offset ?? 0,

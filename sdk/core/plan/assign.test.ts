@@ -73,19 +73,22 @@ describe('planSwarm', () => {
     expect(ranges(planSwarm({ model, devices: [short], minStages: 1 }))).toEqual(['0-2'])
   })
 
-  test('4-bit blocks count packed on WebGPU and expanded on WASM', () => {
-    const base = modelOf()
-    const q4: PlanModel = {
-      ...base,
-      dtype: 'q4',
-      blocks: base.blocks.map((block) => ({ ...block, f32Bytes: block.dataBytes * 8 })),
-    }
-    const pledgeBytes = 65_000
-    const wasm = deviceOf('a', { pledgeBytes })
-    const gpu = deviceOf('a', { pledgeBytes, provider: 'webgpu' })
-    expect(ranges(planSwarm({ model: q4, devices: [wasm], minStages: 1 }))).toEqual(['0-1'])
-    expect(ranges(planSwarm({ model: q4, devices: [gpu], minStages: 1 }))).toEqual(['0-8'])
-  })
+  test.each(['q4', 'q8'] as const)(
+    '%s blocks count packed on WebGPU, expanded on WASM',
+    (dtype) => {
+      const base = modelOf()
+      const packed: PlanModel = {
+        ...base,
+        dtype,
+        blocks: base.blocks.map((block) => ({ ...block, f32Bytes: block.dataBytes * 8 })),
+      }
+      const pledgeBytes = 65_000
+      const wasm = deviceOf('a', { pledgeBytes })
+      const gpu = deviceOf('a', { pledgeBytes, provider: 'webgpu' })
+      expect(ranges(planSwarm({ model: packed, devices: [wasm], minStages: 1 }))).toEqual(['0-1'])
+      expect(ranges(planSwarm({ model: packed, devices: [gpu], minStages: 1 }))).toEqual(['0-8'])
+    },
+  )
 
   test('paused, failed and too small devices are spares that know why', () => {
     const devices = [

@@ -1,5 +1,5 @@
 import type { BlockRange } from '../model/block-range.ts'
-import { kvBytesPerToken, type Block } from '../model/manifest.ts'
+import { isQuantized, kvBytesPerToken, type Block } from '../model/manifest.ts'
 import type { Provider } from '../model/provider.ts'
 import type { PlanModel } from './device.ts'
 
@@ -15,10 +15,10 @@ export type StageSizes = {
 /** Sums once, so that asking for a range costs nothing. */
 export function createStageSizes(model: PlanModel): StageSizes {
   const expanded = prefixSums(model, (block) => block.f32Bytes)
-  const packed = model.dtype === 'q4' ? prefixSums(model, (block) => block.dataBytes) : expanded
+  const packed = isQuantized(model.dtype) ? prefixSums(model, (block) => block.dataBytes) : expanded
   return {
     bytes(provider, range) {
-      // WASM has no fast 4-bit kernel: it holds everything as f32.
+      // WASM has no fast kernel for quantised weights: it holds everything as f32.
       const sums = provider === 'wasm' ? expanded : packed
       return (sums[range.end] ?? Infinity) - (sums[range.start] ?? 0)
     },

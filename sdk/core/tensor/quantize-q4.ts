@@ -18,8 +18,8 @@ export function q4Blocks(columns: number): number {
 }
 
 /**
- * Quantises a row-major [rows, columns] matrix. The scale takes the value of largest magnitude to -8, the
- * one end of the range that has no counterpart, so all 16 levels are used.
+ * Quantises a row-major [rows, columns] matrix. For each block several scales are tried and the one with the
+ * least squared error is kept; what 4 bits hold exactly (blocks of GGUF's Q4_0) is kept exactly.
  */
 export function quantizeQ4(values: Float32Array, rows: number, columns: number): Q4Matrix {
   const blocks = q4Blocks(columns)
@@ -38,22 +38,66 @@ export function quantizeQ4(values: Float32Array, rows: number, columns: number):
   return { packed, scales }
 }
 
+/**
+ * Where the value of largest magnitude comes to lie, in steps: on -8, the one end of the range that has no
+ * counterpart, on ±7, or a little in or out, which trades its error against that of the others.
+ */
+const EXTREMES = [-8, -7, 7, -8.5, -7.5, 7.5, -6.5, -9] as const
+
 /** Fills the 16 bytes of `target`; returns the scale. */
 function quantizeBlock(source: Float32Array, target: Uint8Array): number {
   let extreme = 0
   for (const value of source) if (Math.abs(value) > Math.abs(extreme)) extreme = value
-  const scale = Math.fround(extreme / -8)
+  const scale = extreme === 0 ? 0 : bestScale(source, extreme)
   const inverse = scale === 0 ? 0 : 1 / scale
   for (let i = 0; i < BLOCK_BYTES; i++) {
-    const low = quantum(source[2 * i] ?? 0, inverse)
-    const high = quantum(source[2 * i + 1] ?? 0, inverse)
+    const low = quantum(source[2 * i] ?? 0, inverse) + 8
+    const high = quantum(source[2 * i + 1] ?? 0, inverse) + 8
     target[i] = low | (high << 4)
   }
   return scale
 }
 
+/** The first scale without an error, otherwise the one with the least squared error. */
+function bestScale(source: Float32Array, extreme: number): number {
+  let best = 0
+  let least = Infinity
+  for (const position of EXTREMES) {
+    const error = squaredError(source, Math.fround(extreme / position))
+    if (error >= least) continue
+    best = Math.fround(extreme / position)
+    least = error
+    if (error === 0) return best
+  }
+  const fitted = fittedScale(source, best)
+  return squaredError(source, fitted) < least ? fitted : best
+}
+
+function squaredError(source: Float32Array, scale: number): number {
+  if (scale === 0) return Infinity
+  const inverse = 1 / scale
+  let sum = 0
+  for (const value of source) sum += (value - quantum(value, inverse) * scale) ** 2
+  return sum
+}
+
+/** The scale that fits the quanta of another one best. */
+function fittedScale(source: Float32Array, scale: number): number {
+  if (scale === 0) return 0
+  const inverse = 1 / scale
+  let products = 0
+  let squares = 0
+  for (const value of source) {
+    const steps = quantum(value, inverse)
+    products += value * steps
+    squares += steps * steps
+  }
+  return squares === 0 ? 0 : Math.fround(products / squares)
+}
+
+/** In steps of the scale, from -8 to 7. */
 function quantum(value: number, inverse: number): number {
-  return Math.min(15, Math.max(0, Math.round(value * inverse) + 8))
+  return Math.min(7, Math.max(-8, Math.round(value * inverse)))
 }
 
 /** The f32 values [rows, columns] of a quantised matrix. */

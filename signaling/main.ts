@@ -4,6 +4,7 @@ import { toCrowdError } from '../sdk/core/errors.ts'
 import { packageRoot } from '../sdk/import/package-root.node.ts'
 import { runCli } from './cli.ts'
 import { addKeyCommands } from './key-cli.ts'
+import { addModelCommands } from './model-cli.ts'
 import { addModelUseCommand } from './model-use-cli.ts'
 import { addRunCommand } from './run-cli.ts'
 import { startCommand } from './start-command.ts'
@@ -13,7 +14,10 @@ async function main(): Promise<void> {
   try {
     process.exitCode = await runCli(
       process.argv.slice(2),
-      { start: startCommand, commands: [addRunCommand, addKeyCommands, addModelUseCommand] },
+      {
+        start: startCommand,
+        commands: [addRunCommand, addModelCommands, addModelUseCommand, addKeyCommands],
+      },
       { version: packageVersion(), environment: process.env },
     )
   } catch (thrown) {

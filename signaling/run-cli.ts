@@ -16,7 +16,9 @@ type RunFlags = {
 export function addRunCommand(program: Command): void {
   program
     .command('run <model> <prompt>')
-    .description('run a model on this machine, cut into stages in one process')
+    .description(
+      'run a built-in or added model, or one at a path, on this machine, cut into stages in one process',
+    )
     .exitOverride()
     .configureOutput({ writeErr: () => undefined })
     .helpOption('--help', 'print this help')

@@ -5,6 +5,7 @@ import { toCrowdError } from '../sdk/core/errors.ts'
 import { packageRoot } from '../sdk/import/package-root.node.ts'
 import { builtinDirectory, storeModel } from '../sdk/import/stored-model.node.ts'
 import { openTokenizer } from '../sdk/index.node.ts'
+import { addFirst } from './add-first.ts'
 import { createApiKeys } from './api-keys.ts'
 import type { Config } from './config.ts'
 import { createGuard } from './guard.ts'
@@ -26,6 +27,7 @@ export function hostDeps(progress: (line: string) => void): HostDeps {
     openLibrary,
     async prepareModel(config) {
       const { model, dataDir } = config
+      await addFirst(model, dataDir, { output: process.stdout, environment: process.env })
       const library = openLibrary(config)
       const known = (await library.list()).find(({ name }) => name === model)
       // A directory or file of that name counts more than what was once made of it.

@@ -21,7 +21,10 @@ export function createStoredLibrary(folders: {
 
   async function stored(): Promise<string[]> {
     const entries = await readdir(join(dataDir, 'models'), { withFileTypes: true }).catch(() => [])
-    const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name)
+    // What begins with a dot is being removed.
+    const names = entries
+      .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
+      .map((entry) => entry.name)
     const cut = await Promise.all(names.map((name) => isFile(join(storeOf(name), MANIFEST_FILE))))
     return names.filter((_, index) => cut[index])
   }

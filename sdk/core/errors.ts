@@ -42,6 +42,12 @@ export const ERROR_CODES = {
   'not-the-operator':
     'Only whoever runs the host may do this: with the dashboard link that it prints, or on its own machine.',
   'model-not-found': 'Check the name or the path of the model.',
+  'hub-denied':
+    'Accept the terms on the model’s page, then give a token that may read it: HF_TOKEN or --token-file.',
+  'hub-unavailable':
+    'Check the network, or name a mirror with HF_ENDPOINT or --hub. The same command goes on where it stopped.',
+  'download-corrupt':
+    'The hub, or something on the way to it, gave wrong bytes. Run the command again, or use another mirror.',
   'port-taken': 'Choose another port with --port, or stop the program that uses it.',
   'bad-option': 'See --help for the flags.',
   internal: 'This is a fault of CrowdInfer. Please report it with the text of the error.',

@@ -42,7 +42,11 @@ export type ImportOptions = {
   readonly dtype?: WeightDtype | OnnxDtype
   /** Tokens; default: the model's own `max_position_embeddings`, at most `CONTEXT_DEFAULT_MAX`. */
   readonly contextLength?: number
+  /** Hears of each block once its pieces are stored. */
+  readonly onProgress?: (progress: ImportProgress) => void
 }
+
+export type ImportProgress = { readonly doneBlocks: number; readonly totalBlocks: number }
 
 /** Raised when the bytes that an import makes change, so that old stores are made anew. */
 const IMPORT_VERSION = 3
@@ -128,7 +132,10 @@ async function importBlocks(
   // All names and shapes first: a missing tensor is told before minutes of work.
   for (const plan of plans) for (const { recipe } of plan.weights) checkSource(recipe, weights)
   const blocks: Block[] = []
-  for (const plan of plans) blocks.push(await importBlock(plan, weights, storeDir))
+  for (const plan of plans) {
+    blocks.push(await importBlock(plan, weights, storeDir))
+    options.onProgress?.({ doneBlocks: blocks.length, totalBlocks: plans.length })
+  }
   const files: Record<string, Piece> = {}
   for (const [file, read] of source.files) files[file] = await writePiece(storeDir, await read())
   const { hiddenSize, headCount, kvHeadCount, headSize, vocabSize } = decoder

@@ -209,13 +209,14 @@ describe('resolveModel', () => {
     await mkdir(join(root, 'builtin', 'tiny'), { recursive: true })
     const builtin = join(root, 'builtin')
     expect(await resolveModel('tiny', builtin)).toEqual({
+      kind: 'builtin',
       name: 'tiny',
-      directory: join(builtin, 'tiny'),
+      path: join(builtin, 'tiny'),
     })
-    expect(await resolveModel(source, builtin)).toEqual({ name: 'tiny', directory: source })
-    const missing = resolveModel('huge', builtin)
-    expect(await refusal(missing)).toMatch(/^model-not-found: .*"huge"\. Built in: tiny\./)
-    expect(await refusal(resolveModel('', builtin))).toMatch(/^model-not-found/)
+    const own = { kind: 'path', name: 'tiny', path: source }
+    expect(await resolveModel(source, builtin)).toEqual(own)
+    expect(await resolveModel('huge', builtin)).toBeNull()
+    expect(await resolveModel('', builtin)).toBeNull()
   })
 })
 

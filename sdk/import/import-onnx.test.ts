@@ -95,10 +95,13 @@ describe('importing an ONNX export', () => {
   })
 
   it('is called after its folder, where the file is given', async () => {
-    const { name } = await resolveModel(join(model, 'onnx/model.onnx'), root)
-    expect(name).toBe('model-model')
+    expect(await resolveModel(join(model, 'onnx/model.onnx'), root)).toMatchObject({
+      name: 'model-model',
+    })
     await cp(join(model, 'onnx/model.onnx'), join(root, 'plain/of it.onnx'))
-    expect((await resolveModel(join(root, 'plain/of it.onnx'), root)).name).toBe('plain-of-it')
+    expect(await resolveModel(join(root, 'plain/of it.onnx'), root)).toMatchObject({
+      name: 'plain-of-it',
+    })
   })
 
   it('chooses the file by dtype', async () => {

@@ -44,6 +44,7 @@ export async function openModelDirectory(directory: string): Promise<ModelSource
   }
 }
 
+/** A JSON file of the directory; undefined where there is none. @throws CrowdError model-invalid */
 export async function readJson(directory: string, file: string): Promise<unknown> {
   const path = join(directory, file)
   if (!(await isFile(path))) return undefined

@@ -1,28 +1,44 @@
 import { readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { CrowdError } from '../core/errors.ts'
 
-export type ResolvedModel = { readonly name: string; readonly directory: string }
+const MODEL_FILE = /\.(gguf|onnx)$/i
 
-/**
- * A built-in model's name (a directory under `builtinDir`) or a path to a directory, GGUF or ONNX file.
- * @throws CrowdError model-not-found, which lists the built-in names
- */
-export async function resolveModel(nameOrPath: string, builtinDir: string): Promise<ResolvedModel> {
+/** `path` is a directory in the Hugging Face layout, or a `.gguf` or `.onnx` file. */
+export type ResolvedModel = {
+  readonly kind: 'builtin' | 'path'
+  readonly name: string
+  readonly path: string
+}
+
+/** A built-in model's name (a directory under `builtinDir`), or a path that can be imported; else null. */
+export async function resolveModel(
+  nameOrPath: string,
+  builtinDir: string,
+): Promise<ResolvedModel | null> {
   const builtin = await builtinModels(builtinDir)
   if (builtin.includes(nameOrPath)) {
-    return { name: nameOrPath, directory: join(builtinDir, nameOrPath) }
+    return { kind: 'builtin', name: nameOrPath, path: join(builtinDir, nameOrPath) }
   }
-  const directory = resolve(nameOrPath)
-  if (nameOrPath !== '' && (await isModelPath(directory))) {
-    const name = pathName(directory).replace(/[^\w.-]+/g, '-')
-    return { name: name || 'model', directory }
-  }
-  const names = builtin.length > 0 ? builtin.join(', ') : 'none'
-  throw new CrowdError(
-    'model-not-found',
-    `There is no model, directory, GGUF or ONNX file "${nameOrPath}". Built in: ${names}.`,
-  )
+  const path = resolve(nameOrPath)
+  if (nameOrPath === '' || !(await isSource(path))) return null
+  return { kind: 'path', name: nameOfPath(path), path }
+}
+
+/** What a path is called unless its owner says otherwise: a valid model name. */
+export function nameOfPath(path: string): string {
+  const name = ownName(path)
+    .replace(/[^\w.-]+/g, '-')
+    .replace(/^[.-]+/, '')
+  return name.slice(0, 80) || 'model'
+}
+
+/** Files of an ONNX export are all called model, so the name is that of the model's folder too. */
+function ownName(path: string): string {
+  const name = basename(path).replace(MODEL_FILE, '')
+  if (!/\.onnx$/i.test(path)) return name
+  const folder = dirname(path)
+  const model = basename(folder) === 'onnx' ? dirname(folder) : folder
+  return `${basename(model)}-${name}`
 }
 
 /** Names of the models that come with the product. */
@@ -34,17 +50,7 @@ export async function builtinModels(builtinDir: string): Promise<string[]> {
     .sort()
 }
 
-/** Files of an ONNX export are all called model, so the name is that of the model's folder too. */
-function pathName(path: string): string {
-  if (!/\.onnx$/i.test(path)) return basename(path).replace(/\.gguf$/i, '')
-  const folder = dirname(path)
-  const model = basename(folder) === 'onnx' ? dirname(folder) : folder
-  return `${basename(model)}-${basename(path).replace(/\.onnx$/i, '')}`
-}
-
-async function isModelPath(path: string): Promise<boolean> {
-  return stat(path).then(
-    (info) => info.isDirectory() || (info.isFile() && /\.(gguf|onnx)$/i.test(path)),
-    () => false,
-  )
+async function isSource(path: string): Promise<boolean> {
+  const info = await stat(path).catch(() => null)
+  return info?.isDirectory() === true || (info?.isFile() === true && MODEL_FILE.test(path))
 }

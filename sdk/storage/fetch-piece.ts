@@ -2,6 +2,7 @@ import { CrowdError } from '../core/errors.ts'
 import { FETCH_STALL_MS, PIECE_BYTES } from '../core/limits.ts'
 import type { Piece } from '../core/model/manifest.ts'
 import { hashBytes } from './hash.ts'
+import { createStallLimit } from './stall-limit.ts'
 
 export type FetchPieceDeps = {
   readonly fetch: typeof globalThis.fetch
@@ -140,25 +141,4 @@ function corrupt(reason: string): Failed {
 
 function describe(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown)
-}
-
-/** Aborts when nothing happens for `stallMs`, or when the outer signal does. */
-function createStallLimit(outer: AbortSignal, stallMs: number) {
-  const controller = new AbortController()
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const progress = (): void => {
-    clearTimeout(timer)
-    timer = setTimeout(() => {
-      controller.abort()
-    }, stallMs)
-  }
-  progress()
-  return {
-    signal: AbortSignal.any([outer, controller.signal]),
-    progress,
-    isStalled: () => controller.signal.aborted,
-    end() {
-      clearTimeout(timer)
-    },
-  }
 }

@@ -1,0 +1,126 @@
+import { CrowdError } from '../core/errors.ts'
+import { isRecord } from '../core/model/json-fields.ts'
+import type { WeightDtype } from '../core/model/manifest.ts'
+import { chooseGguf } from './choose-gguf.ts'
+import { chooseOnnx } from './choose-onnx.ts'
+import { describeFiles } from './describe-files.ts'
+import type { HubFile, HubListing } from './hub-files.ts'
+
+/** What is to be downloaded of a repository. */
+export type ChosenFiles = {
+  readonly kind: 'safetensors' | 'onnx' | 'gguf'
+  readonly files: readonly HubFile[]
+  /** Path of what is imported, in the repository; '' = the directory itself. */
+  readonly entry: string
+}
+
+export type Wish = {
+  /** A path, or a quantisation such as `Q4_K_M`; null = whatever suits. */
+  readonly part: string | null
+  readonly dtype: WeightDtype | null
+}
+
+const CONFIG = 'config.json'
+const SINGLE = 'model.safetensors'
+export const SAFETENSORS_INDEX = 'model.safetensors.index.json'
+/** Beside the weights, where they are there. */
+const SETTINGS: readonly string[] = [
+  CONFIG,
+  'tokenizer.json',
+  'tokenizer_config.json',
+  'generation_config.json',
+  'special_tokens_map.json',
+  'chat_template.jinja',
+]
+
+/**
+ * The files that a model needs, of all that a repository holds: safetensors first, since every dtype can be made of
+ * them, then an ONNX export, then a GGUF file. `readIndex` gives the text of the index of a model in several files.
+ * @throws CrowdError model-not-found, which lists what there is; model-invalid
+ */
+export async function chooseFiles(
+  listing: HubListing,
+  wish: Wish,
+  readIndex: (file: HubFile) => Promise<string>,
+): Promise<ChosenFiles> {
+  const settings = listing.files.filter(({ path }) => SETTINGS.includes(path))
+  const { part } = wish
+  if (part !== null) return namedPart(listing, part, settings)
+  const tensors = await safetensors(listing, readIndex)
+  if (tensors.length > 0) {
+    needConfig(listing, settings)
+    return { kind: 'safetensors', files: [...settings, ...tensors], entry: '' }
+  }
+  const onnx = chooseOnnx(listing.files, wish.dtype)
+  if (onnx !== null) {
+    needConfig(listing, settings)
+    return { kind: 'onnx', files: [...settings, ...onnx.files], entry: onnx.entry }
+  }
+  const gguf = chooseGguf(listing, null)
+  if (gguf[0] !== undefined) return { kind: 'gguf', files: gguf, entry: gguf[0].path }
+  throw nothing(listing, 'has no weights that can be read: neither safetensors nor ONNX nor GGUF')
+}
+
+function namedPart(listing: HubListing, part: string, settings: readonly HubFile[]): ChosenFiles {
+  const { files } = listing
+  if (part.endsWith('.onnx')) {
+    const onnx = chooseOnnx(files, null, part)
+    if (onnx === null) throw nothing(listing, `has no file ${part}`)
+    needConfig(listing, settings)
+    return { kind: 'onnx', files: [...settings, ...onnx.files], entry: onnx.entry }
+  }
+  const gguf = chooseGguf(listing, part)
+  if (gguf[0] === undefined) throw nothing(listing, `has no GGUF file "${part}"`)
+  return { kind: 'gguf', files: gguf, entry: gguf[0].path }
+}
+
+async function safetensors(
+  listing: HubListing,
+  readIndex: (file: HubFile) => Promise<string>,
+): Promise<HubFile[]> {
+  const single = listing.files.find(({ path }) => path === SINGLE)
+  if (single !== undefined) return [single]
+  const index = listing.files.find(({ path }) => path === SAFETENSORS_INDEX)
+  if (index === undefined) return []
+  const names = shardNames(await readIndex(index))
+  if (names === null) {
+    throw new CrowdError('model-invalid', `${listing.repo}: ${SAFETENSORS_INDEX} is malformed.`)
+  }
+  const shards = names.map((name) => {
+    const shard = listing.files.find(({ path }) => path === name)
+    if (shard !== undefined) return shard
+    const message = `${listing.repo} lacks ${name}, which ${SAFETENSORS_INDEX} names.`
+    throw new CrowdError('model-invalid', message)
+  })
+  return [index, ...shards]
+}
+
+/** null where the text is no index. */
+function shardNames(text: string): string[] | null {
+  const map = weightMap(text)
+  if (map === null) return null
+  const names = [...new Set(Object.values(map))]
+  const isName = (name: unknown): name is string =>
+    typeof name === 'string' && /^[\w.-]+\.safetensors$/.test(name)
+  return names.length > 0 && names.every(isName) ? names.sort() : null
+}
+
+function weightMap(text: string): Record<string, unknown> | null {
+  try {
+    const json: unknown = JSON.parse(text)
+    const map = isRecord(json) ? json['weight_map'] : null
+    return isRecord(map) ? map : null
+  } catch {
+    return null
+  }
+}
+
+function needConfig(listing: HubListing, settings: readonly HubFile[]): void {
+  if (settings.some(({ path }) => path === CONFIG)) return
+  throw nothing(listing, `has no ${CONFIG}`)
+}
+
+function nothing(listing: HubListing, what: string): CrowdError {
+  const message = `${listing.repo} ${what}. It has: ${describeFiles(listing.files)}.`
+  return new CrowdError('model-not-found', message)
+}

@@ -1,0 +1,158 @@
+import { InvalidArgumentError, Option, type Command } from 'commander'
+import { CrowdError } from '../sdk/core/errors.ts'
+import type { WeightDtype } from '../sdk/core/model/manifest.ts'
+import { isModelName } from '../sdk/import/known-model.ts'
+
+/** Flags as commander gives them. */
+export type HubFlags = {
+  readonly data?: string
+  readonly hub?: string
+  readonly tokenFile?: string
+}
+export type AddFlags = HubFlags & {
+  readonly dtype?: WeightDtype
+  readonly name?: string
+  readonly context?: number
+  readonly revision?: string
+  readonly keepSource?: boolean
+  readonly yes?: boolean
+}
+export type InspectFlags = HubFlags & {
+  readonly dtype?: WeightDtype
+  readonly context?: number
+  readonly json?: boolean
+}
+export type ListFlags = { readonly data?: string; readonly json?: boolean }
+export type RemoveFlags = { readonly data?: string; readonly yes?: boolean }
+export type RecommendFlags = {
+  readonly devices?: string
+  readonly swarm?: string
+  readonly context?: number
+  readonly json?: boolean
+}
+
+/** What the commands do; loaded when one is called. */
+export type ModelCommands = {
+  add(source: string, flags: AddFlags): Promise<void>
+  list(flags: ListFlags): Promise<void>
+  inspect(model: string, flags: InspectFlags): Promise<void>
+  remove(name: string, flags: RemoveFlags): Promise<void>
+  verify(name: string, flags: ListFlags): Promise<void>
+  recommend(flags: RecommendFlags): Promise<void>
+}
+
+const DTYPES: readonly WeightDtype[] = ['q4', 'q8', 'f16', 'f32']
+const SOURCES = `
+SOURCE is one of
+  org/name             a model of the hub; org/name@revision pins a branch, tag or commit
+  org/name:Q4_K_M      one GGUF file of a repository that holds several, by quantisation or path
+  a directory          with config.json, tokenizer.json and safetensors
+  a file               .gguf
+What is downloaded is deleted once its blocks are made. A killed download goes on when the same command is run again.`
+
+/** Adds `crowdinfer model add|list|inspect|remove|verify|recommend`. */
+export function addModelCommands(
+  program: Command,
+  load: () => Promise<ModelCommands> = loadCommands,
+): void {
+  const model = quiet(program.command('model').description('models that this machine can serve'))
+  model.helpCommand(false)
+  model.allowExcessArguments().action(() => {
+    throw new CrowdError(
+      'bad-option',
+      'model: say add, list, inspect, remove, verify, recommend or use',
+    )
+  })
+  withHub(model.command('add <source>'))
+    .description('download a model if need be, cut it into blocks, and give it a name')
+    .addOption(dtypeOption('weights as they are to be kept (default: f16, or f32 as the source)'))
+    .option('--name <name>', 'what start and run know it by (default: its own name)', modelName)
+    .option(
+      '--context <n>',
+      'tokens, prompt and answer together (default: its own, at most 8192)',
+      whole,
+    )
+    .option('--revision <r>', 'the same as @revision')
+    .option('--keep-source', 'keep what was downloaded')
+    .option('--yes', 'download without asking')
+    .addHelpText('after', SOURCES)
+    .action(async (source: string, flags: AddFlags) => (await load()).add(source, flags))
+  withData(model.command('list'))
+    .description('list the built-in models and those that were added')
+    .option('--json', 'print JSON')
+    .action(async (flags: ListFlags) => (await load()).list(flags))
+  withHub(model.command('inspect <model>'))
+    .description('show what a model is and how many devices it needs: a name, a path or org/name')
+    .addOption(dtypeOption('of a model that is not cut yet (default: f16, or f32 as the source)'))
+    .option('--context <n>', 'tokens to plan for', whole)
+    .option('--json', 'print JSON')
+    .action(async (name: string, flags: InspectFlags) => (await load()).inspect(name, flags))
+  withData(model.command('remove <name>'))
+    .description('delete an added model from this disk')
+    .option('--yes', 'without asking')
+    .action(async (name: string, flags: RemoveFlags) => (await load()).remove(name, flags))
+  withData(model.command('verify <name>'))
+    .description(
+      'read every piece of a model again and compare its hash; exit code 1 if one is damaged',
+    )
+    .option('--json', 'print JSON')
+    .action(async (name: string, flags: ListFlags) => (await load()).verify(name, flags))
+  quiet(model.command('recommend'))
+    .description('well-known models that given devices can hold together')
+    .option(
+      '--devices <list>',
+      'what each lends, e.g. 2GB,4GB,1GB:wasm (wasm = a tab without WebGPU)',
+    )
+    .option('--swarm <url>', 'the devices that a running host has now')
+    .option('--context <n>', 'tokens to plan for', whole, 4096)
+    .option('--json', 'print JSON')
+    .action(async (flags: RecommendFlags) => (await load()).recommend(flags))
+}
+
+async function loadCommands(): Promise<ModelCommands> {
+  const { createModelCommands } = await import('./model-commands.ts')
+  return createModelCommands({
+    environment: process.env,
+    output: process.stdout,
+    input: process.stdin,
+  })
+}
+
+function withHub(command: Command): Command {
+  return withData(command)
+    .option('--hub <url>', 'a mirror that answers as the hub does [HF_ENDPOINT]')
+    .option(
+      '--token-file <file>',
+      'holds a token for gated models; it goes to the hub only [HF_TOKEN]',
+    )
+}
+
+function withData(command: Command): Command {
+  return quiet(command).option(
+    '--data <dir>',
+    'the --data of the host that the models are for (default: ~/.crowdinfer)',
+  )
+}
+
+function quiet(command: Command): Command {
+  return command
+    .exitOverride()
+    .configureOutput({ writeErr: () => undefined })
+    .helpOption('--help', 'print this help')
+    .allowExcessArguments(false)
+}
+
+function dtypeOption(text: string): Option {
+  return new Option('--dtype <dtype>', text).choices(DTYPES)
+}
+
+function whole(text: string): number {
+  const number = Number(text)
+  if (/^\d{1,8}$/.test(text) && number > 0) return number
+  throw new InvalidArgumentError('must be a whole number from 1.')
+}
+
+function modelName(text: string): string {
+  if (isModelName(text)) return text
+  throw new InvalidArgumentError('may hold letters, digits, ".", "-" and "_", at most 80.')
+}

@@ -6,7 +6,7 @@ export type Piece = { readonly sha256: PieceHash; readonly bytes: number }
 /** `q4`, `q8`: blocks of 32 columns with an f32 scale each; a `q4` model has its table and head in q8. */
 export type WeightDtype = 'f32' | 'f16' | 'q8' | 'q4'
 
-/** What the embedding's table and the head are kept in: 4 bits cost them more than all layers. */
+/** What the embedding's table and the head are kept in: 4 bits would cost there nearly as much as in all layers. */
 export function tableDtype(dtype: WeightDtype): Exclude<WeightDtype, 'q4'> {
   return dtype === 'q4' ? 'q8' : dtype
 }

@@ -13,7 +13,10 @@ export type Q8Matrix = {
 
 const ZERO = 128
 
-/** Quantises a row-major [rows, columns] matrix; the value of largest magnitude becomes ±127. */
+/**
+ * Quantises a row-major [rows, columns] matrix. The value of largest magnitude becomes ±127, or -128 where
+ * that errs less: so what llama.cpp's Q8_0 or what 4 bits hold exactly (-8 among them) is kept exactly.
+ */
 export function quantizeQ8(values: Float32Array, rows: number, columns: number): Q8Matrix {
   const blocks = q4Blocks(columns)
   const packed = new Uint8Array(rows * blocks * BLOCK).fill(ZERO)
@@ -22,19 +25,39 @@ export function quantizeQ8(values: Float32Array, rows: number, columns: number):
     for (let block = 0; block < blocks; block++) {
       const from = row * columns + block * BLOCK
       const length = Math.min(BLOCK, columns - block * BLOCK)
-      let extreme = 0
-      for (let i = 0; i < length; i++) extreme = Math.max(extreme, Math.abs(values[from + i] ?? 0))
+      const source = values.subarray(from, from + length)
       const index = row * blocks + block
-      const scale = Math.fround(extreme / 127)
+      const scale = bestScale(source)
       const inverse = scale === 0 ? 0 : 1 / scale
       scales[index] = scale
-      for (let i = 0; i < length; i++) {
-        const quantum = Math.round((values[from + i] ?? 0) * inverse)
-        packed[index * BLOCK + i] = Math.min(127, Math.max(-127, quantum)) + ZERO
-      }
+      source.forEach((value, i) => {
+        packed[index * BLOCK + i] = quantum(value, inverse) + ZERO
+      })
     }
   }
   return { packed, scales }
+}
+
+function bestScale(source: Float32Array): number {
+  let extreme = 0
+  for (const value of source) if (Math.abs(value) > Math.abs(extreme)) extreme = value
+  const even = Math.fround(Math.abs(extreme) / 127)
+  const error = squaredError(source, even)
+  if (error === 0) return even
+  const lopsided = Math.fround(extreme / -128)
+  return squaredError(source, lopsided) < error ? lopsided : even
+}
+
+function squaredError(source: Float32Array, scale: number): number {
+  const inverse = scale === 0 ? 0 : 1 / scale
+  let sum = 0
+  for (const value of source) sum += (value - quantum(value, inverse) * scale) ** 2
+  return sum
+}
+
+/** In steps of the scale. */
+function quantum(value: number, inverse: number): number {
+  return Math.min(127, Math.max(-128, Math.round(value * inverse)))
 }
 
 /** The f32 values [rows, columns] of a quantised matrix. */

@@ -22,11 +22,8 @@ function readOptions(): SmokeOptions {
   const { workers, provider, question, pledge, limit } = values
   // Who asks for workers alone need not say that there are no tabs.
   const tabs = values.tabs ?? (workers === '0' ? '3' : '0')
-  for (const [flag, text] of Object.entries({ tabs, workers }))
-    if (!/^\d\d?$/.test(text)) throw new Error(`--${flag} is a number from 0 to 99, not ${text}`)
-  for (const [flag, text] of Object.entries({ pledge, limit }))
-    if (!/^[1-9]\d{0,4}$/.test(text))
-      throw new Error(`--${flag} is a number from 1 to 99999, not ${text}`)
+  checkNumbers({ tabs, workers }, /^\d\d?$/, 'from 0 to 99')
+  checkNumbers({ pledge, limit }, /^[1-9]\d{0,4}$/, 'from 1 to 99999')
   if (Number(tabs) + Number(workers) === 0) throw new Error('a ring needs a tab or a worker')
   if (provider !== 'auto' && provider !== 'wasm' && provider !== 'webgpu') {
     throw new Error(`--provider is auto, wasm or webgpu, not ${provider}`)
@@ -43,6 +40,13 @@ function readOptions(): SmokeOptions {
     question,
     ...sizes,
     ...kept,
+  }
+}
+
+/** @throws Error naming the flag */
+function checkNumbers(flags: Readonly<Record<string, string>>, form: RegExp, range: string): void {
+  for (const [flag, text] of Object.entries(flags)) {
+    if (!form.test(text)) throw new Error(`--${flag} is a number ${range}, not ${text}`)
   }
 }
 

@@ -36,8 +36,8 @@ export type ImportOptions = {
   /** Default: the name of the directory or file. */
   readonly id?: ModelId
   /**
-   * Default: what the layers are stored as, f16 for bf16, q8 for GGUF types that are neither plain nor Q4_0.
-   * Of an ONNX export: which of its files.
+   * Default: what the layers are stored as, f16 for bf16; where none of ours holds that exactly (most GGUF types), f16
+   * for a small model and q8 for others.
    */
   readonly dtype?: WeightDtype | OnnxDtype
   /** Tokens; default: the model's own `max_position_embeddings`, at most `CONTEXT_DEFAULT_MAX`. */
@@ -171,11 +171,24 @@ function weightDtype(dtype: ImportOptions['dtype']): WeightDtype | undefined {
   throw new CrowdError('bad-option', `These weights can be kept as ${known}, not ${dtype}.`)
 }
 
-/** By a matrix of the first layer, which is like most of the weights. */
-function defaultDtype(weights: TensorSource, { layers, hiddenSize }: Decoder): WeightDtype {
+/**
+ * By a matrix of the first layer, which is like most of the weights. What no dtype holds exactly is kept in f16,
+ * where that is small: a small model suffers most from rounding.
+ */
+function defaultDtype(weights: TensorSource, decoder: Decoder): WeightDtype {
+  const { layers, hiddenSize } = decoder
   const tensor = weights.find(layers[0]?.attention.query.matrix.source ?? '')
-  const kept = tensor?.keptAs ?? (tensor?.type === 'f32' ? 'f32' : 'f16')
+  const plain = tensor?.type === 'f32' ? 'f32' : 'f16'
+  const kept = tensor?.keptAs === undefined ? plain : (tensor.keptAs ?? roundedDtype(decoder))
   return isQuantized(kept) && hiddenSize % Q4_BLOCK !== 0 ? 'f16' : kept
+}
+
+/** Up to this size f16 is taken where a file is quantised in a way that 8 bits don't hold exactly. */
+const SMALL_F16_BYTES = 1024 ** 3
+
+function roundedDtype(decoder: Decoder): WeightDtype {
+  const bytes = planModel(decoder, 'f16').reduce((sum, { dataBytes }) => sum + dataBytes, 0)
+  return bytes <= SMALL_F16_BYTES ? 'f16' : 'q8'
 }
 
 function modelId(sourceName: string): ModelId {

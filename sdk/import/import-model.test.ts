@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import {
   randomTensors,
@@ -129,6 +130,21 @@ describe('importModel', () => {
     const index = { metadata: {}, weight_map: Object.fromEntries(map) }
     await put('model.safetensors.index.json', JSON.stringify(index))
     expect((await importModel(source, join(root, 'sharded'))).blocks).toEqual(whole.blocks)
+  })
+
+  it.each([
+    ['llama-f32', 'f32'],
+    ['llama-bf16', 'f16'],
+    ['llama-q8_0', 'q8'],
+    ['llama-q4_0', 'q4'],
+    // Held exactly by none of ours, and small.
+    ['llama-q4_1', 'f16'],
+    ['llama-k', 'f16'],
+  ])('keeps the GGUF file %s in %s', async (name, dtype) => {
+    const file = fileURLToPath(
+      new URL(`../../test/fixtures/reference/gguf/${name}/model.gguf`, import.meta.url),
+    )
+    expect((await importModel(file, store)).dtype).toBe(dtype)
   })
 
   it('takes the id that it is given', async () => {

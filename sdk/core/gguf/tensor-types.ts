@@ -17,11 +17,17 @@ import {
   dequantizeQ8_0,
 } from './dequantize-legacy.ts'
 
-/** The dtype that keeps what a type of GGUF holds: 4-bit blocks as they are, other quantised ones in 8 bits. */
-export function keptAs({ name }: GgufTensorType): WeightDtype {
-  if (name === 'F32') return 'f32'
-  if (name === 'F16' || name === 'BF16') return 'f16'
-  return name === 'Q4_0' ? 'q4' : 'q8'
+const EXACT: Readonly<Record<string, WeightDtype>> = {
+  F32: 'f32',
+  F16: 'f16',
+  BF16: 'f16',
+  Q8_0: 'q8',
+  Q4_0: 'q4',
+}
+
+/** The dtype that holds what a type of GGUF does; null for blocks with offsets or several scales. */
+export function keptAs({ name }: GgufTensorType): WeightDtype | null {
+  return EXACT[name] ?? null
 }
 
 /** How a tensor's values lie in a GGUF file. */

@@ -5,8 +5,8 @@ export type SourceTensor = {
   readonly name: string
   readonly type: 'f32' | 'f16' | 'bf16'
   readonly dims: readonly number[]
-  /** What it is best kept as, where the file has fewer bits than `type` says. */
-  readonly keptAs?: WeightDtype
+  /** The dtype that holds it exactly, where the file has fewer bits than `type` says; null where none does. */
+  readonly keptAs?: WeightDtype | null
 }
 
 /** PORT. Weights by name, read range by range, wherever they lie. */

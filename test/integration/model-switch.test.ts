@@ -140,7 +140,11 @@ describe('a running host that changes its model', { timeout: 2 * SWITCH_MS }, ()
     await writeFile(join(folder, 'damaged', 'manifest.json'), '{"format": 1}')
     await cp(join(folder, SMALL), join(folder, 'incomplete'), { recursive: true })
     await rm(join(folder, 'incomplete', 'pieces', goldenPiece()))
-    const known = (await models()).models
+    // The list of a moment ago is told again.
+    const known = await eventually('the new folders', SWITCH_MS, async () => {
+      const list = (await models()).models
+      return list.some(({ name }) => name === 'damaged') ? list : null
+    })
     expect(known.find(({ name }) => name === 'damaged')?.problem).toMatch(/manifest.json/)
     expect(known.find(({ name }) => name === LARGE)).toMatchObject({ served: true, layers: 6 })
     for (const [name, code] of [

@@ -8,7 +8,12 @@ import { downloadFiles, missingBytes, type FilesProgress } from './hub/download-
 import { lockFolder } from './hub/folder-lock.node.ts'
 import type { HubOptions } from './hub/hub-options.ts'
 import { formatModelRef, readModelRef } from './hub/model-ref.ts'
-import { importModel, type ImportOptions, type ImportProgress } from './import/import-model.node.ts'
+import {
+  importModel,
+  readSourceConfig,
+  type ImportOptions,
+  type ImportProgress,
+} from './import/import-model.node.ts'
 import { isModelName, type KnownModel, type ModelOrigin } from './import/known-model.ts'
 import {
   findKnownModel,
@@ -17,7 +22,6 @@ import {
   writeKnownModel,
   type AddedModel,
 } from './import/model-registry.node.ts'
-import { openModelSource } from './import/model-source.node.ts'
 import { previewConfig, readTraits } from './import/preview-model.ts'
 import { builtinModels, nameOfPath, resolveModel } from './import/resolve-model.node.ts'
 import { builtinDirectory } from './import/stored-model.node.ts'
@@ -186,7 +190,7 @@ async function finish(request: AddModelRequest, name: string, source: Source): P
     throw thrown
   })
   const isKept = request.keepSource === true
-  const traits = readTraits(await readConfig(source.path))
+  const traits = readTraits((await readSourceConfig(source.path, dtype)).config)
   const known: KnownModel = {
     name,
     origin: source.origin,
@@ -216,11 +220,4 @@ function importOptions({ dtype, contextLength, on }: AddModelRequest, name: stri
 export async function removeDownload(directory: string): Promise<void> {
   await rm(directory, { recursive: true, force: true })
   await rmdir(dirname(directory)).catch(() => undefined)
-}
-
-/** config.json, or what stands for it in a file. @throws CrowdError model-invalid, model-unsupported */
-async function readConfig(path: string): Promise<unknown> {
-  const source = await openModelSource(path)
-  await source.close()
-  return source.config
 }

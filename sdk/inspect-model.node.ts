@@ -4,6 +4,7 @@ import type { Manifest, WeightDtype } from './core/model/manifest.ts'
 import type { HubOptions } from './hub/hub-options.ts'
 import { readModelRef } from './hub/model-ref.ts'
 import { describeOrigin } from './import/known-model.ts'
+import { readSourceConfig } from './import/import-model.node.ts'
 import { openModelSource } from './import/model-source.node.ts'
 import { readManifest, readPiece } from './import/model-store.node.ts'
 import { findKnownModel, openKnownModel, storeDirectory } from './import/model-registry.node.ts'
@@ -100,6 +101,11 @@ async function inspectPath(
   const isAdded = (await findKnownModel(request.dataDir, name)) !== null
   // What was cut for a host already needs no guess.
   const manifest = isAdded ? null : await readManifest(storeDir).catch(() => null)
+  const { isExport } = await readSourceConfig(path, request.dtype)
+  if (isExport) {
+    const message = `${path} is an ONNX export, which is only read as it is cut: crowdinfer model add it, then inspect its name.`
+    throw new CrowdError('model-unsupported', message)
+  }
   const source = await openModelSource(path)
   try {
     const { config, files } = source

@@ -80,7 +80,7 @@ function settle(command: Command, input: CliInput): void {
 const HOST_FLAGS: readonly (readonly [flags: string, text: string, variable: string])[] = [
   [
     '--model <name or path>',
-    `a built-in or added model, a directory with config.json, safetensors and tokenizer.json, a .gguf file, or org/name, which is added first (default: ${DEFAULT_MODEL})`,
+    `a built-in or added model, a directory with config.json, safetensors and tokenizer.json, a .gguf or .onnx file, or org/name, which is added first (default: ${DEFAULT_MODEL})`,
     'MODEL',
   ],
   ['--port <n>', `port to listen on, 0 = any free one (default: ${DEFAULT_PORT})`, 'PORT'],

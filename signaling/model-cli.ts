@@ -46,8 +46,8 @@ const SOURCES = `
 SOURCE is one of
   org/name             a model of the hub; org/name@revision pins a branch, tag or commit
   org/name:Q4_K_M      one GGUF file of a repository that holds several, by quantisation or path
-  a directory          with config.json, tokenizer.json and safetensors
-  a file               .gguf
+  a directory          with config.json, tokenizer.json and safetensors or onnx/model*.onnx
+  a file               .gguf, or .onnx with its config.json beside it or one folder up
 What is downloaded is deleted once its blocks are made. A killed download goes on when the same command is run again.`
 
 /** Adds `crowdinfer model add|list|inspect|remove|verify|recommend`. */

@@ -20,7 +20,8 @@ import { Q4_BLOCK } from '../core/tensor/quantize-q4.ts'
 import { writeAtomically } from '../storage/atomic-file.node.ts'
 import { baseNames } from '../core/families/base-names.ts'
 import { importOnnx, type OpenedOnnx } from './import-onnx.node.ts'
-import { findOnnxModel, type OnnxDtype } from './onnx-files.node.ts'
+import { readJson } from './model-directory.node.ts'
+import { findOnnxModel, type OnnxDtype, type OnnxModel } from './onnx-files.node.ts'
 import { hasWeightFiles } from './safetensors-source.node.ts'
 import { openModelSource, type ModelSource } from './model-source.node.ts'
 import { MANIFEST_FILE, readManifest } from './model-store.node.ts'
@@ -91,15 +92,35 @@ export async function importModel(
   }
 }
 
-/** A directory that has safetensors too is read from them, unless a dtype of ONNX files was asked for. */
 async function openSource(
   path: string,
   { dtype }: ImportOptions,
 ): Promise<ModelSource | OpenedOnnx> {
-  const isOwnDtype = dtype === undefined || WEIGHT_DTYPES.some((name) => name === dtype)
-  const exported =
-    isOwnDtype && (await hasWeightFiles(path)) ? null : await findOnnxModel(path, dtype)
+  const exported = await findExport(path, dtype)
   return exported ? importOnnx(exported) : openModelSource(path)
+}
+
+/**
+ * The ONNX export that would be imported. A directory that has safetensors too is read from them, unless a dtype of
+ * ONNX files was asked for.
+ */
+async function findExport(path: string, dtype: ImportOptions['dtype']): Promise<OnnxModel | null> {
+  const isOwnDtype = dtype === undefined || WEIGHT_DTYPES.some((name) => name === dtype)
+  return isOwnDtype && (await hasWeightFiles(path)) ? null : findOnnxModel(path, dtype)
+}
+
+/** config.json of what would be imported, and whether it's an ONNX export. @throws CrowdError as importModel */
+export async function readSourceConfig(
+  path: string,
+  dtype?: ImportOptions['dtype'],
+): Promise<{ readonly config: unknown; readonly isExport: boolean }> {
+  const exported = await findExport(path, dtype)
+  if (exported) {
+    return { config: await readJson(exported.directory, 'config.json'), isExport: true }
+  }
+  const source = await openModelSource(path)
+  await source.close()
+  return { config: source.config, isExport: false }
 }
 
 /** The manifest of a store that was made from the same source and has all its pieces; else null. */

@@ -2,6 +2,7 @@ import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
+import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { builtinDirectory } from '../../sdk/import/stored-model.node.ts'
 import { addFirst } from '../../signaling/add-first.ts'
@@ -255,4 +256,18 @@ test('a host that is started with an id adds it once', async () => {
   await addFirst('crowdtalk-0.3m', data, context)
   expect(hub.requests).toEqual([])
   expect(await answer('crowd/talk')).not.toBe('')
+})
+
+test('an ONNX export is added by its directory or its file, and looked at by its name', async () => {
+  const directory = fileURLToPath(
+    new URL('../fixtures/reference/onnx/genai-llama-q4', import.meta.url),
+  )
+  expect((await crowdinfer('inspect', directory)).error).toMatch(/is an ONNX export.*model add/)
+  expect((await crowdinfer('add', directory, '--name', 'exported')).error).toBe('')
+  const file = join(directory, 'onnx/model_q4.onnx')
+  expect((await crowdinfer('add', file, '--name', 'of-file')).error).toBe('')
+  for (const name of ['exported', 'of-file']) {
+    expect((await crowdinfer('inspect', name)).text).toMatch(/layers +3, 32 wide/)
+    expect((await crowdinfer('verify', name)).error).toBe('')
+  }
 })

@@ -1,0 +1,68 @@
+import { copyFile, mkdir, mkdtemp, open, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { importModel } from '../../sdk/import/import-model.node.ts'
+import { builtinDirectory } from '../../sdk/import/stored-model.node.ts'
+import { TINY_CONFIG, tensorShapes, tinyLlama } from '../support/models.ts'
+
+/** Layers of 134 MB in f16: already two are more than what may be in memory. */
+const SIZES = {
+  hidden_size: 2048,
+  intermediate_size: 8192,
+  num_attention_heads: 32,
+  num_key_value_heads: 32,
+  head_dim: 64,
+  num_hidden_layers: Number(process.env['CROWDINFER_TEST_LAYERS'] ?? 2),
+  vocab_size: 512,
+}
+const MEMORY_MAX = 200 * 1024 ** 2
+const LIMIT_MS = 600_000
+
+let root = ''
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'crowdinfer-large-'))
+})
+afterAll(() => rm(root, { recursive: true, force: true }))
+
+/** A safetensors file of the right length that is all holes: zeros that take no room. */
+async function writeSparseModel(directory: string): Promise<number> {
+  await mkdir(directory)
+  await writeFile(join(directory, 'config.json'), JSON.stringify({ ...TINY_CONFIG, ...SIZES }))
+  const tokenizer = join(builtinDirectory(), 'crowdtalk-0.3m', 'tokenizer.json')
+  await copyFile(tokenizer, join(directory, 'tokenizer.json'))
+  const header: Record<string, unknown> = {}
+  let end = 0
+  for (const [name, shape] of tensorShapes(tinyLlama(SIZES))) {
+    const from = end
+    end += shape.reduce((product, dim) => product * dim, 2)
+    header[name] = { dtype: 'F16', shape, data_offsets: [from, end] }
+  }
+  const json = new TextEncoder().encode(JSON.stringify(header))
+  const prefix = new Uint8Array(8)
+  new DataView(prefix.buffer).setBigUint64(0, BigInt(json.length), true)
+  const handle = await open(join(directory, 'model.safetensors'), 'w')
+  await handle.write(prefix)
+  await handle.write(json)
+  await handle.truncate(8 + json.length + end)
+  await handle.close()
+  return end
+}
+
+it(
+  'a model of any size is cut in the memory of a few pieces',
+  async () => {
+    const directory = join(root, 'sparse')
+    const bytes = await writeSparseModel(directory)
+    const before = process.memoryUsage().rss
+    let most = before
+    const timer = setInterval(() => {
+      most = Math.max(most, process.memoryUsage().rss)
+    }, 10)
+    await importModel(directory, join(root, 'store'), { dtype: 'q4' })
+    clearInterval(timer)
+    expect(bytes).toBeGreaterThan(MEMORY_MAX)
+    expect(most - before).toBeLessThan(MEMORY_MAX)
+  },
+  LIMIT_MS,
+)

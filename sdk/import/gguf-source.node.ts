@@ -15,6 +15,7 @@ import { asBytes } from '../core/tensor/views.ts'
 import { readGgufHeader, type GgufHeader } from './gguf-header.node.ts'
 import { shardPaths } from './gguf-shards.ts'
 import type { ModelSource } from './model-source.node.ts'
+import { readRange } from './read-range.node.ts'
 
 /** One open file of a model. */
 type Shard = { readonly file: string; readonly handle: FileHandle; readonly header: GgufHeader }
@@ -81,7 +82,8 @@ async function describe(shards: readonly Shard[]): Promise<Omit<ModelSource, 'cl
     count: number,
   ): Promise<Float32Array<ArrayBuffer>> => {
     const shard = placed.get(view.tensor.name)?.shard ?? first
-    return readRows(view, (offset, length) => readRange(shard, offset, length), from, count)
+    const { handle, file: name } = shard
+    return readRows(view, (offset, length) => readRange(handle, offset, length, name), from, count)
   }
   const model = mapModel({ file, metadata, tensors }, await readDivisors(tensors, read))
   const vocabulary = readVocabulary(metadata, tensors.get('token_embd.weight')?.dims[0] ?? 0, file)
@@ -151,21 +153,6 @@ function tensorSource(views: ReadonlyMap<string, TensorView>, read: ReadView): T
       return rows.subarray(from, from + length)
     },
   }
-}
-
-async function readRange(
-  { handle, file }: Shard,
-  position: number,
-  length: number,
-): Promise<Uint8Array<ArrayBuffer>> {
-  const bytes = new Uint8Array(length)
-  let filled = 0
-  while (filled < length) {
-    const { bytesRead } = await handle.read(bytes, filled, length - filled, position + filled)
-    if (bytesRead === 0) throw new CrowdError('model-invalid', `${file} is cut short.`)
-    filled += bytesRead
-  }
-  return bytes
 }
 
 function jsonFile(json: unknown): () => Promise<Uint8Array> {

@@ -5,6 +5,7 @@ import type { Graph, Initializer, TensorData } from '../core/graph/graph.ts'
 import { readOnnx } from '../core/graph/onnx-reader.ts'
 import { slimOnnx } from '../core/graph/slim-onnx.ts'
 import type { ReadData } from '../core/model/onnx/copy-weights.ts'
+import { readRange } from './read-range.node.ts'
 
 export type OnnxSource = {
   /** Constants that are longer than INLINE_MAX_BYTES lie outside; their places were checked. */
@@ -112,20 +113,4 @@ function safeLocation(location: string): string {
     'model-invalid',
     `The weights lie at ${JSON.stringify(location)}, which is not a file beside the graph.`,
   )
-}
-
-async function readRange(
-  handle: FileHandle,
-  position: number,
-  length: number,
-  file: string,
-): Promise<Uint8Array<ArrayBuffer>> {
-  const bytes = new Uint8Array(length)
-  let filled = 0
-  while (filled < length) {
-    const { bytesRead } = await handle.read(bytes, filled, length - filled, position + filled)
-    if (bytesRead === 0) throw new CrowdError('model-invalid', `${file} is cut short.`)
-    filled += bytesRead
-  }
-  return bytes
 }

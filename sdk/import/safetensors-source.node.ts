@@ -9,6 +9,7 @@ import {
   type PlacedTensor,
 } from '../core/model/safetensors.ts'
 import type { TensorSource } from '../core/model/tensor-source.ts'
+import { readRange } from './read-range.node.ts'
 
 const SINGLE = 'model.safetensors'
 const INDEX = 'model.safetensors.index.json'
@@ -89,22 +90,6 @@ async function readHeader(handle: FileHandle, file: string): Promise<Map<string,
     size,
     file,
   )
-}
-
-async function readRange(
-  handle: FileHandle,
-  position: number,
-  length: number,
-  file: string,
-): Promise<Uint8Array<ArrayBuffer>> {
-  const bytes = new Uint8Array(length)
-  let filled = 0
-  while (filled < length) {
-    const { bytesRead } = await handle.read(bytes, filled, length - filled, position + filled)
-    if (bytesRead === 0) throw new CrowdError('model-invalid', `${file} is cut short.`)
-    filled += bytesRead
-  }
-  return bytes
 }
 
 /** @throws CrowdError model-invalid */

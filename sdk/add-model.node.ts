@@ -2,7 +2,11 @@ import { mkdir, rm, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { CrowdError } from './core/errors.ts'
 import type { ModelId } from './core/ids.ts'
-import type { WeightDtype } from './core/model/manifest.ts'
+import {
+  asWeightDtype,
+  type AskedDtype,
+  type ExportChoice,
+} from './core/model/onnx/export-files.ts'
 import { checkDiskSpace } from './hub/disk-space.node.ts'
 import { downloadFiles, missingBytes, type FilesProgress } from './hub/download-files.node.ts'
 import { lockFolder } from './hub/folder-lock.node.ts'
@@ -10,7 +14,7 @@ import type { HubOptions } from './hub/hub-options.ts'
 import { formatModelRef, readModelRef } from './hub/model-ref.ts'
 import {
   importModel,
-  readSourceConfig,
+  lookAtSource,
   type ImportOptions,
   type ImportProgress,
 } from './import/import-model.node.ts'
@@ -33,7 +37,8 @@ export type AddModelRequest = {
   readonly dataDir: string
   readonly hub: HubOptions
   readonly signal: AbortSignal
-  readonly dtype?: WeightDtype | undefined
+  /** How weights are to be kept, or which of the files of an ONNX export is meant. */
+  readonly dtype?: AskedDtype | undefined
   readonly name?: string | undefined
   readonly contextLength?: number | undefined
   /** Keeps what was downloaded beside the blocks that were made of it. */
@@ -44,6 +49,8 @@ export type AddModelRequest = {
 export type AddModelEvents = {
   /** Before anything large is fetched; false stops. */
   readonly confirm?: (plan: AddPlan) => Promise<boolean>
+  /** Hears which of the files of an ONNX export is taken. */
+  readonly choice?: (choice: ExportChoice) => void
   readonly download?: (progress: FilesProgress) => void
   readonly import?: (progress: ImportProgress) => void
 }
@@ -94,6 +101,7 @@ export async function addModel(request: AddModelRequest): Promise<AddedModel> {
   })
   const present = await alreadyAdded(request, name, found.origin)
   if (present !== null) return present
+  if (found.chosen.choice) request.on?.choice?.(found.chosen.choice)
   const directory = join(dataDir, 'downloads', ref.repo.replace('/', '--'), found.listing.commit)
   const downloaded = await download(request, { name, found, directory, from: formatModelRef(ref) })
   return finish(request, name, downloaded)
@@ -101,7 +109,7 @@ export async function addModel(request: AddModelRequest): Promise<AddedModel> {
 
 /** Given, or the source's own with what was asked for. */
 async function chooseName({ name, dtype }: AddModelRequest, own: string): Promise<string> {
-  const chosen = name ?? nameOfPath(dtype === undefined ? own : `${own.slice(0, 75)}-${dtype}`)
+  const chosen = name ?? nameOfPath(dtype === undefined ? own : `${own.slice(0, 74)}-${dtype}`)
   if (!isModelName(chosen)) {
     const allowed = 'letters, digits, ".", "-" and "_", at most 80'
     throw new CrowdError('bad-option', `--name: "${chosen}" is no name: it may hold ${allowed}`)
@@ -173,7 +181,8 @@ async function download(
 function estimateStore(request: AddModelRequest, { chosen, config }: HubModel): number {
   const bytes = chosen.files.reduce((sum, file) => sum + file.bytes, 0)
   if (chosen.kind !== 'safetensors') return Math.ceil(bytes * 1.3)
-  const { blocks } = previewConfig(config, request.dtype ?? 'f16', request.contextLength)
+  const dtype = asWeightDtype(request.dtype ?? 'f16', 'It')
+  const { blocks } = previewConfig(config, dtype, request.contextLength)
   const planned = blocks.reduce((sum, block) => sum + block.dataBytes, 0)
   return request.dtype === undefined ? Math.max(bytes, planned) : planned
 }
@@ -183,6 +192,8 @@ async function finish(request: AddModelRequest, name: string, source: Source): P
   if (signal.aborted) throw new CrowdError('aborted', 'nothing was added')
   const storeDir = storeDirectory(dataDir, name)
   const options = importOptions(request, name)
+  const { config, exported } = await lookAtSource(source.path, dtype)
+  if (exported?.choice) request.on?.choice?.(exported.choice)
   const manifest = await importModel(source.path, storeDir, options).catch((thrown: unknown) => {
     // It may be of use to a newer version, or to its owner.
     if (source.downloaded !== null)
@@ -190,7 +201,7 @@ async function finish(request: AddModelRequest, name: string, source: Source): P
     throw thrown
   })
   const isKept = request.keepSource === true
-  const traits = readTraits((await readSourceConfig(source.path, dtype)).config)
+  const traits = readTraits(config)
   const known: KnownModel = {
     name,
     origin: source.origin,

@@ -1,10 +1,11 @@
 import { CrowdError } from './core/errors.ts'
 import { isRecord } from './core/model/json-fields.ts'
 import type { Manifest, WeightDtype } from './core/model/manifest.ts'
+import { asWeightDtype, type AskedDtype } from './core/model/onnx/export-files.ts'
 import type { HubOptions } from './hub/hub-options.ts'
 import { readModelRef } from './hub/model-ref.ts'
 import { describeOrigin } from './import/known-model.ts'
-import { readSourceConfig } from './import/import-model.node.ts'
+import { lookAtSource } from './import/import-model.node.ts'
 import { openModelSource } from './import/model-source.node.ts'
 import { readManifest, readPiece } from './import/model-store.node.ts'
 import { findKnownModel, openKnownModel, storeDirectory } from './import/model-registry.node.ts'
@@ -43,7 +44,7 @@ export type InspectRequest = {
   readonly dataDir: string
   readonly hub: HubOptions
   readonly signal: AbortSignal
-  readonly dtype?: WeightDtype | undefined
+  readonly dtype?: AskedDtype | undefined
   readonly contextLength?: number | undefined
 }
 
@@ -101,8 +102,8 @@ async function inspectPath(
   const isAdded = (await findKnownModel(request.dataDir, name)) !== null
   // What was cut for a host already needs no guess.
   const manifest = isAdded ? null : await readManifest(storeDir).catch(() => null)
-  const { isExport } = await readSourceConfig(path, request.dtype)
-  if (isExport) {
+  const { exported } = await lookAtSource(path, request.dtype)
+  if (exported) {
     const message = `${path} is an ONNX export, which is only read as it is cut: crowdinfer model add it, then inspect its name.`
     throw new CrowdError('model-unsupported', message)
   }
@@ -160,7 +161,8 @@ function previewReport(
   config: unknown,
   rest: Pick<ModelReport, 'name' | 'from' | 'chatTemplate'>,
 ): ModelReport {
-  const model = previewConfig(config, request.dtype ?? ownDtype(config), request.contextLength)
+  const dtype = asWeightDtype(request.dtype ?? ownDtype(config), rest.name)
+  const model = previewConfig(config, dtype, request.contextLength)
   const { experts, slidingWindow, tied } = readTraits(config)
   const shape = shapeOf(model, request)
   return {

@@ -10,11 +10,13 @@ import { addModelCommands } from '../../signaling/model-cli.ts'
 import { createModelCommands } from '../../signaling/model-commands.ts'
 import { runCli } from '../../signaling/cli.ts'
 import { runPrompt, type RunOptions } from '../../signaling/run-command.ts'
+import { COMMIT } from '../support/hub-kit.ts'
 import {
   fakeFile,
   HUB_TOKEN,
   startHubServer,
   type FakeFile,
+  type FakeRepo,
   type HubServer,
 } from '../support/hub-server.ts'
 import { publishedModel } from '../support/published-model.ts'
@@ -27,6 +29,7 @@ beforeEach(async () => {
   const model = await publishedModel()
   const mamba = JSON.stringify({ model_type: 'mamba', architectures: ['MambaForCausalLM'] })
   hub = await startHubServer({
+    'crowd/exports': await exportedModel(),
     'crowd/talk': model,
     'crowd/gated': { ...model, access: 'gated' },
     'crowd/quants': {
@@ -47,6 +50,26 @@ afterEach(async () => {
 async function ggufFile(kind: string): Promise<FakeFile> {
   const path = join(import.meta.dirname, `../fixtures/reference/gguf/llama-${kind}/model.gguf`)
   return fakeFile(await readFile(path), true)
+}
+
+const EXPORTS = fileURLToPath(new URL('../fixtures/reference/onnx/', import.meta.url))
+
+/** One model in the layout of transformers.js, in two dtypes, with the data beside the graph. */
+async function exportedModel(): Promise<FakeRepo> {
+  const read = (path: string): Promise<Buffer> => readFile(join(EXPORTS, path))
+  const files: Record<string, FakeFile> = {}
+  for (const name of ['config.json', 'tokenizer.json'])
+    files[name] = fakeFile(await read(`genai-llama-fp32/${name}`))
+  files['onnx/model.onnx'] = fakeFile(await read('genai-llama-fp32/onnx/model.onnx'), true)
+  files['onnx/model.onnx.data'] = fakeFile(
+    await read('genai-llama-fp32/onnx/model.onnx.data'),
+    true,
+  )
+  files['onnx/model_q4f16.onnx'] = fakeFile(
+    await read('optimum-gptneox-q4f16/onnx/model_q4f16.onnx'),
+    true,
+  )
+  return { commit: COMMIT, files }
 }
 
 type Run = { readonly text: string; readonly error: string }
@@ -270,4 +293,22 @@ test('an ONNX export is added by its directory or its file, and looked at by its
     expect((await crowdinfer('inspect', name)).text).toMatch(/layers +3, 32 wide/)
     expect((await crowdinfer('verify', name)).error).toBe('')
   }
+})
+
+test('of the ONNX exports of a repository one is chosen by the words of their layout', async () => {
+  const first = await crowdinfer('add', 'crowd/exports')
+  expect(first.error).toBe('')
+  expect(first.text).toMatch(
+    /^of the ONNX exports: fp32 \(onnx\/model\.onnx\); --dtype takes another: q4f16\n/,
+  )
+  expect((await crowdinfer('add', 'crowd/exports', '--dtype', 'fp32')).error).toBe('')
+  expect(hub.requests.filter(({ path }) => path.includes('q4f16'))).toEqual([])
+  expect((await listed()).map(({ name }) => name).slice(-2)).toEqual(['exports', 'exports-fp32'])
+  const { error } = await crowdinfer('add', 'crowd/exports', '--dtype', 'int8')
+  expect(error).toMatch(
+    /crowd\/exports has no int8\. It has: fp32 \(onnx\/model\.onnx\), q4f16 \(onnx\/model_q4f16\.onnx\)/,
+  )
+  expect((await crowdinfer('add', 'crowd/talk', '--dtype', 'int8')).error).toMatch(
+    /holds no ONNX export, so there is no int8/,
+  )
 })

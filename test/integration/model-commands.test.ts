@@ -1,4 +1,14 @@
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import {
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  truncate,
+  writeFile,
+} from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
@@ -265,7 +275,7 @@ test('of several GGUF files one is downloaded, cut and known by its quantisation
   })
   // A file on the disk is planned without being cut.
   const path = join(import.meta.dirname, '../fixtures/reference/gguf/llama-q8_0/model.gguf')
-  expect((await crowdinfer('inspect', path)).text).toMatch(/planned from its config/)
+  expect((await crowdinfer('inspect', path)).text).toMatch(/planned from its config and headers/)
 })
 
 test('a host that is started with an id adds it once', async () => {
@@ -282,10 +292,7 @@ test('a host that is started with an id adds it once', async () => {
 })
 
 test('an ONNX export is added by its directory or its file, and looked at by its name', async () => {
-  const directory = fileURLToPath(
-    new URL('../fixtures/reference/onnx/genai-llama-q4', import.meta.url),
-  )
-  expect((await crowdinfer('inspect', directory)).error).toMatch(/is an ONNX export.*model add/)
+  const directory = join(EXPORTS, 'genai-llama-q4')
   expect((await crowdinfer('add', directory, '--name', 'exported')).error).toBe('')
   const file = join(directory, 'onnx/model_q4.onnx')
   expect((await crowdinfer('add', file, '--name', 'of-file')).error).toBe('')
@@ -311,4 +318,33 @@ test('of the ONNX exports of a repository one is chosen by the words of their la
   expect((await crowdinfer('add', 'crowd/talk', '--dtype', 'int8')).error).toMatch(
     /holds no ONNX export, so there is no int8/,
   )
+})
+
+test.each(['genai-llama-q4', 'genai-qwen3-fp16', 'optimum-gpt2-fp32', 'optimum-qwen2-int8'])(
+  'the export %s is inspected as it would be cut, and nothing is stored',
+  async (name) => {
+    const path = join(EXPORTS, name)
+    const flags = ['--context', '32', '--json']
+    const looked = await crowdinfer('inspect', path, ...flags)
+    expect(looked.error).toBe('')
+    await expect(readdir(data)).rejects.toThrow(/ENOENT/)
+    await crowdinfer('add', path, '--context', '32')
+    const ready = await crowdinfer('inspect', name, ...flags)
+    const preview: unknown = JSON.parse(looked.text)
+    expect(preview).toMatchObject({ name, state: 'preview', from: path, contextLength: 32 })
+    expect(preview).toEqual({ ...(JSON.parse(ready.text) as object), state: 'preview' })
+  },
+)
+
+test('an ONNX file that cannot be cut, or is damaged, is told by inspect', async () => {
+  const own = join(folder, 'broken')
+  await cp(join(EXPORTS, 'optimum-llama-q4'), own, { recursive: true })
+  const file = join(own, 'onnx/model_q4.onnx')
+  expect((await crowdinfer('inspect', file)).text).toMatch(
+    /not cut yet.*\n {2}architecture {2}Llama/,
+  )
+  expect((await crowdinfer('inspect', own, '--dtype', 'fp16')).error).toMatch(/no fp16.*q4 \(onnx/)
+  expect((await crowdinfer('inspect', own, '--context', '9999')).error).toMatch(/from 1 to \d+/)
+  await truncate(file, 40_000)
+  expect((await crowdinfer('inspect', own)).error).not.toBe('')
 })

@@ -1,7 +1,8 @@
-import { mkdir, rm, rmdir } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { CrowdError } from './core/errors.ts'
 import type { ModelId } from './core/ids.ts'
+import type { Manifest } from './core/model/manifest.ts'
 import {
   asWeightDtype,
   type AskedDtype,
@@ -11,6 +12,7 @@ import { checkDiskSpace } from './hub/disk-space.node.ts'
 import { downloadFiles, missingBytes, type FilesProgress } from './hub/download-files.node.ts'
 import { lockFolder } from './hub/folder-lock.node.ts'
 import type { HubOptions } from './hub/hub-options.ts'
+import { downloadDirectory, removeDownload } from './hub/kept-downloads.node.ts'
 import { formatModelRef, readModelRef } from './hub/model-ref.ts'
 import {
   importModel,
@@ -21,7 +23,9 @@ import {
 import { isModelName, type KnownModel, type ModelOrigin } from './import/known-model.ts'
 import {
   findKnownModel,
+  listKnownModels,
   openKnownModel,
+  removeUnfinished,
   storeDirectory,
   writeKnownModel,
   type AddedModel,
@@ -102,7 +106,7 @@ export async function addModel(request: AddModelRequest): Promise<AddedModel> {
   const present = await alreadyAdded(request, name, found.origin)
   if (present !== null) return present
   if (found.chosen.choice) request.on?.choice?.(found.chosen.choice)
-  const directory = join(dataDir, 'downloads', ref.repo.replace('/', '--'), found.listing.commit)
+  const directory = downloadDirectory(dataDir, ref.repo, found.listing.commit)
   const downloaded = await download(request, { name, found, directory, from: formatModelRef(ref) })
   return finish(request, name, downloaded)
 }
@@ -191,16 +195,12 @@ async function finish(request: AddModelRequest, name: string, source: Source): P
   const { dataDir, signal, dtype, contextLength } = request
   if (signal.aborted) throw new CrowdError('aborted', 'nothing was added')
   const storeDir = storeDirectory(dataDir, name)
-  const options = importOptions(request, name)
-  const { config, exported } = await lookAtSource(source.path, dtype)
-  if (exported?.choice) request.on?.choice?.(exported.choice)
-  const manifest = await importModel(source.path, storeDir, options).catch((thrown: unknown) => {
-    // It may be of use to a newer version, or to its owner.
-    if (source.downloaded !== null)
-      request.hub.notice?.(`the download is kept in ${source.downloaded}`)
+  const isKept = request.keepSource === true
+  const { manifest, config } = await cut(request, name, source).catch(async (thrown: unknown) => {
+    await removeUnfinished(dataDir, name)
+    if (!isKept) await settleDownload(request, source, isHopeless(thrown))
     throw thrown
   })
-  const isKept = request.keepSource === true
   const traits = readTraits(config)
   const known: KnownModel = {
     name,
@@ -213,8 +213,52 @@ async function finish(request: AddModelRequest, name: string, source: Source): P
     keptSource: isKept ? source.downloaded : null,
   }
   await writeKnownModel(dataDir, known)
-  if (source.downloaded !== null && !isKept) await removeDownload(source.downloaded)
+  if (!isKept) await removeUnkept(dataDir, source)
   return { ...known, manifest, storeDir }
+}
+
+async function cut(
+  request: AddModelRequest,
+  name: string,
+  { path }: Source,
+): Promise<{ readonly manifest: Manifest; readonly config: unknown }> {
+  const { config, exported } = await lookAtSource(path, request.dtype)
+  if (exported?.choice) request.on?.choice?.(exported.choice)
+  const storeDir = storeDirectory(request.dataDir, name)
+  return { manifest: await importModel(path, storeDir, importOptions(request, name)), config }
+}
+
+/** After a failure: what would fail again is deleted, what may go on is kept. */
+async function settleDownload(
+  request: AddModelRequest,
+  source: Source,
+  hopeless: boolean,
+): Promise<void> {
+  const { downloaded, origin } = source
+  if (downloaded === null || origin.kind === 'path') return
+  if (hopeless && (await removeUnkept(request.dataDir, source))) {
+    request.hub.notice?.('the download was deleted, since cutting it would fail again')
+    return
+  }
+  const hint = `to delete it: crowdinfer model remove ${origin.repo}`
+  request.hub.notice?.(`the download is kept in ${downloaded}; ${hint}`)
+}
+
+/** @returns whether it was deleted: a model that was added with its source may have the same */
+async function removeUnkept(dataDir: string, { downloaded }: Source): Promise<boolean> {
+  if (downloaded === null) return false
+  const known = await listKnownModels(dataDir)
+  if (known.some(({ keptSource }) => keptSource === downloaded)) return false
+  await removeDownload(downloaded)
+  return true
+}
+
+/** The files are what the hub lists: cutting them again would fail again. */
+function isHopeless(thrown: unknown): boolean {
+  return (
+    thrown instanceof CrowdError &&
+    (thrown.code === 'model-unsupported' || thrown.code === 'model-invalid')
+  )
 }
 
 function importOptions({ dtype, contextLength, on }: AddModelRequest, name: string): ImportOptions {
@@ -225,10 +269,4 @@ function importOptions({ dtype, contextLength, on }: AddModelRequest, name: stri
     ...(contextLength === undefined ? {} : { contextLength }),
     ...(on?.import ? { onProgress: on.import } : {}),
   }
-}
-
-/** With the folder of its repository, once that is empty. */
-export async function removeDownload(directory: string): Promise<void> {
-  await rm(directory, { recursive: true, force: true })
-  await rmdir(dirname(directory)).catch(() => undefined)
 }

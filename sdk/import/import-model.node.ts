@@ -75,10 +75,10 @@ export async function importModel(
     if (current) return current
 
     await mkdir(piecesDirectory(storeDir), { recursive: true })
-    const { contextLength, id = modelId(source.name) } = options
+    const { contextLength, onProgress, id = modelId(source.name) } = options
     const manifest =
       'write' in source
-        ? await source.write(storeDir, { id, contextLength })
+        ? await source.write(storeDir, { id, contextLength, onProgress })
         : await importBlocks(source, storeDir, options)
     // What no device would accept must not be served.
     parseManifest(manifest)

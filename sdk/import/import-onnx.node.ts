@@ -8,6 +8,7 @@ import { copiedData } from '../core/model/onnx/copy-weights.ts'
 import { parseOnnxConfig, type OnnxConfig } from '../core/model/onnx/onnx-config.ts'
 import { sourceKey, type CopiedWeight } from '../core/model/onnx/layout-copies.ts'
 import { planOnnx, type OnnxBlockPlan, type OnnxPlan } from '../core/model/onnx/plan-onnx.ts'
+import type { ImportOptions } from './import-model.node.ts'
 import { MODEL_FILES, readJson, readModelFile } from './model-directory.node.ts'
 import type { OnnxModel } from './onnx-files.node.ts'
 import { openOnnx, type OnnxSource } from './onnx-source.node.ts'
@@ -24,7 +25,11 @@ export type OpenedOnnx = {
   /** Writes the pieces. `contextLength`: tokens to serve, at most what the model takes. */
   readonly write: (
     storeDir: string,
-    options: { readonly id: ModelId; readonly contextLength: number | undefined },
+    options: {
+      readonly id: ModelId
+      readonly contextLength: number | undefined
+      readonly onProgress: ImportOptions['onProgress']
+    },
   ) => Promise<Manifest>
   /** What `write` would make, from the graph alone. */
   readonly preview: (contextLength: number | undefined) => PreviewedExport
@@ -53,10 +58,13 @@ export async function importOnnx(model: OnnxModel): Promise<OpenedOnnx> {
       ...files.map((name) => join(directory, name)),
       ...source.files,
     ]),
-    write: async (storeDir, { id, contextLength }) => {
+    write: async (storeDir, { id, contextLength, onProgress }) => {
       const plan = planFor(contextLength)
       const blocks: Block[] = []
-      for (const block of plan.blocks) blocks.push(await writeBlock(block, source, storeDir))
+      for (const block of plan.blocks) {
+        blocks.push(await writeBlock(block, source, storeDir))
+        onProgress?.({ doneBlocks: blocks.length, totalBlocks: plan.blocks.length })
+      }
       const pieces: Record<string, Piece> = {}
       for (const name of files) {
         pieces[name] = await writePiece(storeDir, await readModelFile(directory, name))

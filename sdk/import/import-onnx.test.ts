@@ -8,7 +8,7 @@ import type { Graph, Initializer } from '../core/graph/graph.ts'
 import { readOnnx } from '../core/graph/onnx-reader.ts'
 import { writeOnnx } from '../core/graph/onnx-writer.ts'
 import type { Block } from '../core/model/manifest.ts'
-import { importModel } from './import-model.node.ts'
+import { importModel, type ImportProgress } from './import-model.node.ts'
 import { resolveModel } from './resolve-model.node.ts'
 
 const FIXTURES = fileURLToPath(new URL('../../test/fixtures/reference/onnx', import.meta.url))
@@ -127,6 +127,14 @@ describe('importing an ONNX export', () => {
     expect(await refusal(model, { dtype: 'q4f16' })).toContain('has no q4f16. It has: fp32')
     await rm(join(model, 'onnx'), { recursive: true })
     expect(await refusal(model, { dtype: 'q4f16' })).toContain('there is no q4f16')
+  })
+
+  it('tells of each block', async () => {
+    const told: number[] = []
+    const onProgress = ({ doneBlocks, totalBlocks }: ImportProgress): void =>
+      void told.push(doneBlocks / totalBlocks)
+    await importModel(model, store, { onProgress })
+    expect(told).toEqual([1, 2, 3, 4, 5].map((done) => done / 5))
   })
 
   it('stores a tied table once, float or quantised', async () => {

@@ -1,6 +1,7 @@
 import { answered } from './apply-peers.ts'
 import type { SwarmEvent } from './events.ts'
 import type { FinishReason } from '../session/request.ts'
+import { predictLap } from './predict.ts'
 import type { RequestPhase, RequestState, SwarmState } from './state.ts'
 import { isOver, pairBetween } from './views.ts'
 
@@ -45,6 +46,7 @@ export function asked(state: SwarmState, event: EventOf<'asked'>, now: number): 
     firstTokenMs: null,
     progressAt: now,
     timings: null,
+    prediction: null,
     stageMs: [],
     wireMs: [],
     reason: null,
@@ -65,6 +67,7 @@ export function sessionOpened(
     epoch: request.epoch + 1,
     stages: event.stages,
     stageMs: event.stages.map(() => null),
+    prediction: predictLap(state, event.stages),
     wireMs: [],
     ready: [],
     progressAt: now,

@@ -1,8 +1,11 @@
 import type { PairId, PeerId } from '../ids.ts'
 import type { BlockRange } from '../model/block-range.ts'
-import { layersIn, msPerLayer, type PlanDevice } from '../plan/device.ts'
+import type { PlanDevice } from '../plan/device.ts'
+import { withHidden } from '../plan/lap.ts'
 import { cheapestRoute, type Route, type RouteStage } from '../plan/route.ts'
 import { uncovered } from '../plan/tiling.ts'
+import { hopCosts } from './hops.ts'
+import { createStepPredictor, loadPerPeer } from './predict.ts'
 import type { PairState, PeerState, RequestState, RouteEntry, SwarmState } from './state.ts'
 
 /** Questions that several parts ask of the state. */
@@ -57,7 +60,7 @@ export function neighbours(stages: readonly RouteEntry[]): (readonly [PeerId, Pe
   return result
 }
 
-/** A new range was never measured, but the device was, as long as its measured range is the present one. */
+/** The devices as the planner sees them. */
 export function planDevices(state: SwarmState): PlanDevice[] {
   const devices: PlanDevice[] = []
   for (const peer of state.peers.values()) {
@@ -67,21 +70,16 @@ export function planDevices(state: SwarmState): PlanDevice[] {
       peer: peer.peer,
       pledgeBytes: Math.min(pledge.memoryBytes, peer.memoryLimit ?? Infinity),
       provider: pledge.provider,
-      msPerLayer: measuredMs(state, peer),
+      msPerLayer: peer.speed?.settledMs ?? null,
       hidden: pledge.hidden,
       usable: peer.setAside === null,
       cached: pledge.cached,
       range: peer.assignment?.range ?? null,
       ready: isReady(peer),
+      keep: peer.assignment?.keep ?? null,
     })
   }
   return devices
-}
-
-function measuredMs(state: SwarmState, peer: PeerState): number | null {
-  const range = peer.assignment?.range
-  if (peer.stepMs === null || !range) return null
-  return peer.stepMs / Math.max(1, layersIn(range, state.model.layerCount))
 }
 
 /** Ranges that no ready device holds. */
@@ -92,58 +90,18 @@ export function missingRanges(state: SwarmState): BlockRange[] {
   return uncovered(state.model.blocks.length, ready)
 }
 
-/** Cost of a hop where nothing was measured yet, ms. An open link that was measured is usually cheaper. */
-const UNKNOWN_HOP_MS = 6
-const PATH_MS = { local: 0, direct: 0.5, turn: 3, relay: 4 } as const
-/** Browsers slow hidden tabs down two to three times, and may stop them. */
-const HIDDEN_FACTOR = 3
-const HIDDEN_MS = 20
-
 /** The cheapest chain of ready devices; with `spread`, devices that already serve sessions cost more. */
 export function bestRoute(state: SwarmState, spread: boolean): Route | null {
-  const load = spread ? sessionsPerPeer(state) : new Map<PeerId, number>()
+  const load = spread ? loadPerPeer(state) : new Map<PeerId, number>()
+  const step = createStepPredictor(state)
   const stages: RouteStage[] = []
   for (const peer of state.peers.values()) {
     const range = peer.assignment?.range
     if (!isReady(peer) || !range || peer.pledge === null || peer.pledge.memoryBytes === 0) continue
-    const layers = Math.max(1, layersIn(range, state.model.layerCount))
-    const ms =
-      peer.stepMs ?? layers * msPerLayer({ msPerLayer: null, provider: peer.pledge.provider })
-    const busy = ms * (1 + (load.get(peer.peer) ?? 0))
-    const stepMs = peer.pledge.hidden ? busy * HIDDEN_FACTOR + HIDDEN_MS : busy
-    stages.push({ peer: peer.peer, range, stepMs })
+    const busy = step(peer, range).ms * (1 + (load.get(peer.peer) ?? 0))
+    stages.push({ peer: peer.peer, range, stepMs: withHidden(busy, peer.pledge.hidden) })
   }
-  const hops = hopTable(state)
-  return cheapestRoute(
-    state.model.blocks.length,
-    stages,
-    (from, to) => hops.get(pairKey(from, to)) ?? UNKNOWN_HOP_MS,
-  )
-}
-
-function hopTable(state: SwarmState): Map<string, number> {
-  const table = new Map<string, number>()
-  for (const pair of state.pairs.values()) {
-    const known = pair.state === 'open' && pair.path !== null
-    const ms =
-      known && pair.path !== null
-        ? PATH_MS[pair.path] + (pair.rttMs ?? 1) / 2
-        : UNKNOWN_HOP_MS * (1 + pair.failures)
-    table.set(pairKey(pair.from, pair.to), ms)
-  }
-  return table
-}
-
-function pairKey(a: PeerId, b: PeerId): string {
-  return a < b ? `${a} ${b}` : `${b} ${a}`
-}
-
-function sessionsPerPeer(state: SwarmState): Map<PeerId, number> {
-  const counts = new Map<PeerId, number>()
-  for (const request of state.requests.values())
-    if (isActive(request))
-      for (const stage of request.stages) counts.set(stage.peer, (counts.get(stage.peer) ?? 0) + 1)
-  return counts
+  return cheapestRoute(state.model.blocks.length, stages, hopCosts(state))
 }
 
 /** True when a question can be answered now: every block ready and the chain linked. */

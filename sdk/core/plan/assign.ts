@@ -106,10 +106,14 @@ function replicated(context: PlanContext, draft: Draft, locked: ReadonlySet<Plan
   const replicas = placeReplicas(context, { chain: draft.chain, spans, others, free })
   const isLeft = (device: PlanDevice): boolean =>
     !replicas.placements.some((item) => item.device === device)
-  const left = free.filter(isLeft)
   // Those that fit no span of the ring may make one of their own.
-  const second = freshChain(context, left) ?? strays.filter((item) => left.includes(item.device))
-  const all = [...placed, ...replicas.placements, ...second]
+  const fitsNone = (device: PlanDevice): boolean =>
+    isLeft(device) && !spans.some((span) => fits(context, device, span.range))
+  const second = freshChain(context, free.filter(fitsNone)) ?? []
+  const isIdle = (device: PlanDevice): boolean =>
+    isLeft(device) && !second.some((stage) => stage.device === device)
+  const stay = strays.filter((item) => isIdle(item.device))
+  const all = [...placed, ...replicas.placements, ...second, ...stay]
   const chosen = new Set(draft.chain.map((stage) => stage.device))
   const mayMove = (device: PlanDevice): boolean =>
     !locked.has(device) && !chosen.has(device) && !isKeeper(all, device)

@@ -16,11 +16,13 @@ export function quantizeParts(
 ): QuantizedParts | null {
   switch (form) {
     case 'q4-packed':
-    case 'q4-scales': {
-      const { packed, scales } = quantizeQ4(floats, rows, columns)
+    case 'q4-scales':
+    case 'q4-zeros': {
+      const { packed, scales, zeros } = quantizeQ4(floats, rows, columns)
       return new Map<Form, Uint8Array<ArrayBuffer>>([
         ['q4-packed', packed],
         ['q4-scales', asBytes(scales)],
+        ['q4-zeros', asBytes(zeros)],
       ])
     }
     case 'q8-packed':

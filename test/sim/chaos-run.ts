@@ -1,0 +1,186 @@
+import type { RequestState } from '../../sdk/core/swarm/state.ts'
+import { SESSION_IDLE_MS } from '../../sdk/core/limits.ts'
+import { GREEDY, type SamplingParams } from '../../sdk/core/sampling/params.ts'
+import { modelOf } from '../support/host-fixtures.ts'
+import { DISTURBANCES, disturb, type Disturbance, type Struck } from './disturbances.ts'
+import { createRandoms, pick, whole } from './randoms.ts'
+import type { SimAnswer, SimAsker } from './sim-asker.ts'
+import { createSimSwarm, type SimSwarm } from './sim-swarm.ts'
+import type { Question } from './unsplit.ts'
+
+/** `identical`: the text of the unsplit model. `honest`: the beginning of it, and a reason. */
+export type Outcome = 'identical' | 'honest' | 'wrong' | 'hang'
+
+export type ChaosRun = {
+  readonly seed: number
+  readonly kind: Disturbance
+  readonly stages: number
+  readonly hasReplica: boolean
+  readonly outcome: Outcome
+  /** What the asker was told where the answer broke off. */
+  readonly ending: string
+  /** From the disturbance to the host's reaction, ms; null where it broke nothing. */
+  readonly noticedMs: number | null
+  /** From such a disturbance to the next token; null where none came. */
+  readonly nextTokenMs: number | null
+  readonly leaks: readonly string[]
+  readonly objections: readonly string[]
+  readonly fingerprint: number
+}
+
+/** Silence after which an asker is left hanging: longer than its own limit. */
+const HANG_MS = SESSION_IDLE_MS + 10_000
+const COMPLETE_MS = 60_000
+/** An answer that is too short can't be disturbed in its middle. */
+const ANSWER_LEAST = 6
+
+/** One ring, one or two answers, one disturbance while they are computed. All of it follows from the seed. */
+export async function chaosRun(
+  seed: number,
+  kinds: readonly Disturbance[] = DISTURBANCES,
+): Promise<ChaosRun> {
+  const random = createRandoms(seed).stream('scene')
+  const sim = await openRing(seed, random)
+  const kind = pick(random, kinds)
+  const askers = Array.from({ length: whole(random, 1, 2) }, () => sim.openAsker())
+  await sim.untilComplete(COMPLETE_MS)
+  const cases = await askAll(sim, askers, random)
+  const struck = await strike(sim, cases, kind, random)
+  const reaction = watchReaction(sim, cases[0]?.answer.key ?? '')
+  await sim.pass(Infinity, () => cases.every(({ answer }) => isSettled(sim, answer)))
+  const outcomes = cases.map(outcomeOf)
+  const noticed = reaction()
+  const nextAt = cases[0]?.answer.tokenAt[noticed?.tokens ?? Infinity]
+  const leaks = await sim.close()
+  return {
+    seed,
+    kind,
+    stages: stagesOf(seed),
+    hasReplica: struck.hasReplica,
+    outcome: worst(outcomes),
+    ending: cases.map(({ answer }) => answer.end?.message ?? 'no end').find((text) => text) ?? '',
+    noticedMs: noticed === null ? null : noticed.at - struck.at,
+    nextTokenMs: nextAt === undefined ? null : nextAt - struck.at,
+    leaks,
+    objections: sim.objections,
+    fingerprint: sim.fingerprint,
+  }
+}
+
+function stagesOf(seed: number): number {
+  return whole(createRandoms(seed).stream('stages'), 2, 4)
+}
+
+async function openRing(seed: number, random: () => number): Promise<SimSwarm> {
+  const stages = stagesOf(seed)
+  const latencyMs = pick(random, [1, 4, 20, 60])
+  const sim = await createSimSwarm({
+    seed,
+    manifest: modelOf({ layers: 6, contextLength: 256 }),
+    minStages: stages,
+    weather: { latencyMs, jitterMs: latencyMs },
+    hostMs: { latency: latencyMs, jitter: latencyMs },
+  })
+  const copies = pick(random, [1, 2, 2, 3])
+  for (let device = 0; device < stages * copies; device += 1) {
+    const ms = whole(random, 4, 40)
+    sim.join({ pledgeBytes: 1e9, stepMs: (rows) => ms + rows * 0.1 * ms })
+  }
+  return sim
+}
+
+type Case = { readonly answer: SimAnswer; readonly expected: readonly number[] }
+
+async function askAll(
+  sim: SimSwarm,
+  askers: readonly SimAsker[],
+  random: () => number,
+): Promise<Case[]> {
+  const cases: Case[] = []
+  for (const asker of askers) {
+    const { question, expected } = await longQuestion(sim, random)
+    cases.push({ answer: asker.ask(question), expected })
+    await sim.pass(whole(random, 0, 100))
+  }
+  return cases
+}
+
+async function longQuestion(
+  sim: SimSwarm,
+  random: () => number,
+): Promise<{ question: Question; expected: readonly number[] }> {
+  for (;;) {
+    const prompt = Array.from({ length: whole(random, 1, 80) }, () => whole(random, 3, 99))
+    const question = { prompt, maxTokens: whole(random, 16, 48), sampling: someSampling(random) }
+    const expected = await sim.unsplit.answer(question)
+    if (expected.length >= ANSWER_LEAST) return { question, expected }
+  }
+}
+
+function someSampling(random: () => number): SamplingParams {
+  const seed = whole(random, 0, 1_000_000)
+  return pick(random, [
+    GREEDY,
+    { ...GREEDY, temperature: 0.9, topP: 0.95, seed },
+    { ...GREEDY, temperature: 0.7, repetitionPenalty: 1.2, frequencyPenalty: 0.3, seed },
+  ])
+}
+
+/** At a token of the first answer, before the first too: then the prompt is on its way. */
+async function strike(
+  sim: SimSwarm,
+  cases: readonly Case[],
+  kind: Disturbance,
+  random: () => number,
+): Promise<Struck> {
+  const [target] = cases
+  if (target === undefined) throw new Error('nobody asks')
+  const { answer, expected } = target
+  const at = whole(random, 0, expected.length - 3)
+  const request = (): RequestState | undefined => sim.host.state().requests.get(answer.key)
+  const isThere = (): boolean => request()?.phase === 'running' && answer.tokens.length >= at
+  await sim.pass(COMPLETE_MS, isThere)
+  await sim.pass(random() * 60)
+  const now = request()
+  const struck = now === undefined ? null : disturb(sim, now, kind, random)
+  if (struck === null) throw new Error(`the answer was not running: ${answer.end?.message ?? ''}`)
+  return struck
+}
+
+type Reaction = {
+  readonly at: number
+  /** Tokens that the host had of the answer. */
+  readonly tokens: number
+}
+
+/** When the host first treated the request otherwise: ended it by error or gave it another route. */
+function watchReaction(sim: SimSwarm, key: string): () => Reaction | null {
+  const start = sim.host.state().requests.get(key)
+  let reaction: Reaction | null = null
+  sim.onEvent((_event, { requests }) => {
+    const request = requests.get(key)
+    if (request === undefined || reaction !== null) return
+    const isGood = request.phase === 'running' || request.phase === 'done'
+    if (!isGood || request.epoch !== start?.epoch)
+      reaction = { at: sim.clock.now(), tokens: request.tokens }
+  })
+  return () => reaction
+}
+
+function isSettled(sim: SimSwarm, { end, tokenAt, askedAt }: SimAnswer): boolean {
+  return end !== null || sim.clock.now() - (tokenAt.at(-1) ?? askedAt) > HANG_MS
+}
+
+function outcomeOf({ answer, expected }: Case): Outcome {
+  const { end, tokens } = answer
+  if (tokens.some((token, index) => token !== expected[index])) return 'wrong'
+  if (end === null) return 'hang'
+  if (end.reason === 'error') return end.code === 'internal' ? 'wrong' : 'honest'
+  return tokens.length === expected.length ? 'identical' : 'wrong'
+}
+
+const BADNESS: readonly Outcome[] = ['identical', 'honest', 'hang', 'wrong']
+
+function worst(outcomes: readonly Outcome[]): Outcome {
+  return outcomes.toSorted((a, b) => BADNESS.indexOf(b) - BADNESS.indexOf(a))[0] ?? 'identical'
+}

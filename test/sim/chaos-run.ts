@@ -1,15 +1,10 @@
 import type { RequestState } from '../../sdk/core/swarm/state.ts'
-import { SESSION_IDLE_MS } from '../../sdk/core/limits.ts'
-import { GREEDY, type SamplingParams } from '../../sdk/core/sampling/params.ts'
 import { modelOf } from '../support/host-fixtures.ts'
 import { DISTURBANCES, disturb, type Disturbance, type Struck } from './disturbances.ts'
+import { isSettled, outcomeOf, someQuestion, type Outcome } from './questions.ts'
 import { createRandoms, pick, whole } from './randoms.ts'
 import type { SimAnswer, SimAsker } from './sim-asker.ts'
 import { createSimSwarm, type SimSwarm } from './sim-swarm.ts'
-import type { Question } from './unsplit.ts'
-
-/** `identical`: the text of the unsplit model. `honest`: the beginning of it, and a reason. */
-export type Outcome = 'identical' | 'honest' | 'wrong' | 'hang'
 
 export type ChaosRun = {
   readonly seed: number
@@ -28,8 +23,6 @@ export type ChaosRun = {
   readonly fingerprint: number
 }
 
-/** Silence after which an asker is left hanging: longer than its own limit. */
-const HANG_MS = SESSION_IDLE_MS + 10_000
 const COMPLETE_MS = 60_000
 /** An answer that is too short can't be disturbed in its middle. */
 const ANSWER_LEAST = 6
@@ -47,8 +40,8 @@ export async function chaosRun(
   const cases = await askAll(sim, askers, random)
   const struck = await strike(sim, cases, kind, random)
   const reaction = watchReaction(sim, cases[0]?.answer.key ?? '')
-  await sim.pass(Infinity, () => cases.every(({ answer }) => isSettled(sim, answer)))
-  const outcomes = cases.map(outcomeOf)
+  await sim.pass(Infinity, () => cases.every(({ answer }) => isSettled(answer, sim.clock.now())))
+  const outcomes = cases.map(({ answer, expected }) => outcomeOf(answer, expected))
   const noticed = reaction()
   const nextAt = cases[0]?.answer.tokenAt[noticed?.tokens ?? Infinity]
   const leaks = await sim.close()
@@ -89,47 +82,26 @@ async function openRing(seed: number, random: () => number): Promise<SimSwarm> {
   return sim
 }
 
-type Case = { readonly answer: SimAnswer; readonly expected: readonly number[] }
+type Asked = { readonly answer: SimAnswer; readonly expected: readonly number[] }
 
 async function askAll(
   sim: SimSwarm,
   askers: readonly SimAsker[],
   random: () => number,
-): Promise<Case[]> {
-  const cases: Case[] = []
+): Promise<Asked[]> {
+  const cases: Asked[] = []
   for (const asker of askers) {
-    const { question, expected } = await longQuestion(sim, random)
+    const { question, expected } = await someQuestion(sim.unsplit, random, ANSWER_LEAST)
     cases.push({ answer: asker.ask(question), expected })
     await sim.pass(whole(random, 0, 100))
   }
   return cases
 }
 
-async function longQuestion(
-  sim: SimSwarm,
-  random: () => number,
-): Promise<{ question: Question; expected: readonly number[] }> {
-  for (;;) {
-    const prompt = Array.from({ length: whole(random, 1, 80) }, () => whole(random, 3, 99))
-    const question = { prompt, maxTokens: whole(random, 16, 48), sampling: someSampling(random) }
-    const expected = await sim.unsplit.answer(question)
-    if (expected.length >= ANSWER_LEAST) return { question, expected }
-  }
-}
-
-function someSampling(random: () => number): SamplingParams {
-  const seed = whole(random, 0, 1_000_000)
-  return pick(random, [
-    GREEDY,
-    { ...GREEDY, temperature: 0.9, topP: 0.95, seed },
-    { ...GREEDY, temperature: 0.7, repetitionPenalty: 1.2, frequencyPenalty: 0.3, seed },
-  ])
-}
-
 /** At a token of the first answer, before the first too: then the prompt is on its way. */
 async function strike(
   sim: SimSwarm,
-  cases: readonly Case[],
+  cases: readonly Asked[],
   kind: Disturbance,
   random: () => number,
 ): Promise<Struck> {
@@ -165,18 +137,6 @@ function watchReaction(sim: SimSwarm, key: string): () => Reaction | null {
       reaction = { at: sim.clock.now(), tokens: request.tokens }
   })
   return () => reaction
-}
-
-function isSettled(sim: SimSwarm, { end, tokenAt, askedAt }: SimAnswer): boolean {
-  return end !== null || sim.clock.now() - (tokenAt.at(-1) ?? askedAt) > HANG_MS
-}
-
-function outcomeOf({ answer, expected }: Case): Outcome {
-  const { end, tokens } = answer
-  if (tokens.some((token, index) => token !== expected[index])) return 'wrong'
-  if (end === null) return 'hang'
-  if (end.reason === 'error') return end.code === 'internal' ? 'wrong' : 'honest'
-  return tokens.length === expected.length ? 'identical' : 'wrong'
 }
 
 const BADNESS: readonly Outcome[] = ['identical', 'honest', 'hang', 'wrong']

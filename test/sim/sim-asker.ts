@@ -21,6 +21,8 @@ export type SimAnswer = {
   readonly tokenAt: readonly number[]
   /** null while it runs. */
   readonly end: AnswerEnd | null
+  /** Settles at the end. */
+  readonly done: Promise<void>
   /** Gives up. */
   cancel(): void
 }
@@ -124,8 +126,9 @@ function follow(
     }
   }
 
-  void read()
+  const done = read()
   return {
+    done,
     question,
     key,
     askedAt: now(),

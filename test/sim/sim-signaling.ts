@@ -54,11 +54,17 @@ export function createSimSignaling(deps: SimSignalingDeps): SimSignaling {
     if (isOver()) return
     change({ kind: 'connecting' })
     refusal = null
-    socket = deps.host.connect(entry, deps.delayMs, {
-      message: (message) => gate.enter(() => receive(message)),
-      relay: (pair, bytes) => gate.enter(() => relayed(pair, bytes)),
-      closed: (reason) => gate.enter(() => lost(reason)),
+    /** What is left of an earlier socket concerns nobody. */
+    const own = (task: () => void): void =>
+      gate.enter(() => {
+        if (socket === opened) task()
+      })
+    const opened = deps.host.connect(entry, deps.delayMs, {
+      message: (message) => own(() => receive(message)),
+      relay: (pair, bytes) => own(() => relayed(pair, bytes)),
+      closed: (reason) => own(() => lost(reason)),
     })
+    socket = opened
   }
 
   function receive(message: ServerMessage): void {
@@ -116,8 +122,12 @@ export function createSimSignaling(deps: SimSignalingDeps): SimSignaling {
       socket = null
     },
     drop(reason) {
-      socket?.abandon(0)
-      if (socket !== null) gate.enter(() => lost(reason))
+      const dropped = socket
+      if (dropped === null) return
+      dropped.abandon(0)
+      gate.enter(() => {
+        if (socket === dropped) lost(reason)
+      })
     },
     abandon: (afterMs) => socket?.abandon(afterMs),
   }

@@ -67,9 +67,14 @@ export function createFakeStageRunner(): FakeStageRunner {
     let rows = inputRows(manifest, request, count)
     for (let block = range.start; block < range.end; block++) {
       if (manifest.blocks[block]?.kind !== 'layer') continue
-      const past = (session.rows.get(block) ?? []).slice(0, request.position)
-      session.rows.set(block, [...past, ...rows])
-      rows = rows.map((row, i) => layer(row, [...past, ...rows.slice(0, i)], block))
+      const cached = session.rows.get(block) ?? []
+      session.rows.set(block, cached)
+      cached.length = request.position
+      rows = rows.map((row) => {
+        const mixed = layer(row, cached, block)
+        cached.push(row)
+        return mixed
+      })
     }
     session.length = request.position + count
     return { computeMs: 0, ...output(manifest, range, request, rows) }
@@ -130,13 +135,15 @@ function inputRows(manifest: Manifest, { input }: StageStep, count: number): Int
 }
 
 function layer(row: Int32Array, past: readonly Int32Array[], block: number): Int32Array {
-  return row.map((value, column) => {
-    let sum = value * 3 + block * 101 + past.length * 13
-    past.forEach((other, age) => {
-      sum += (other[(column + 1) % other.length] ?? 0) * ((age % 5) + 1)
-    })
-    return sum % MODULUS
-  })
+  const sums = Array.from(row, (value) => value * 3 + block * 101 + past.length * 13)
+  const width = row.length
+  for (let age = 0; age < past.length; age += 1) {
+    const other = past[age]
+    const weight = (age % 5) + 1
+    for (let column = 0; column < width; column += 1)
+      sums[column] = (sums[column] ?? 0) + (other?.[(column + 1) % width] ?? 0) * weight
+  }
+  return Int32Array.from(sums, (sum) => sum % MODULUS)
 }
 
 function output(
@@ -149,7 +156,9 @@ function output(
   | { kind: 'nothing' }
   | { kind: 'token'; sampled: SampledToken } {
   if (range.end < manifest.layerCount + 2) {
-    return { kind: 'hidden', data: Float32Array.from(rows.flatMap((row) => [...row])) }
+    const data = new Float32Array(rows.length * manifest.hiddenSize)
+    rows.forEach((row, at) => data.set(row, at * manifest.hiddenSize))
+    return { kind: 'hidden', data }
   }
   if (sample === null) return { kind: 'nothing' }
   const sum = (rows.at(-1) ?? new Int32Array(0)).reduce((a, b) => (a * 7 + b) % MODULUS, 0)

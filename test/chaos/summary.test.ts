@@ -36,6 +36,17 @@ test.each([
   expect(summary.failed).toEqual([`seed 1 (kill, 3 stages): ${why}`])
 })
 
+test.each([
+  [{ ...GOOD, noticedMs: 800 }, 1],
+  [{ ...GOOD, kind: 'vanish' as const, noticedMs: 3_100 }, 0],
+  [{ ...GOOD, kind: 'vanish' as const, noticedMs: 3_400 }, 1],
+  [{ ...GOOD, nextTokenMs: 5_100 }, 1],
+  [{ ...GOOD, hasReplica: false, nextTokenMs: 5_100 }, 0],
+  [{ ...GOOD, noticedMs: null, nextTokenMs: null }, 0],
+])('%j is late or not', (run, late) => {
+  expect(summarise([run], 1).late).toBe(late)
+})
+
 test('percentiles of what was measured', () => {
   expect(percentiles([null, null])).toEqual({ p50: null, p95: null })
   expect(percentiles([5, null, 1, 9, 3])).toEqual({ p50: 5, p95: 9 })

@@ -1,4 +1,5 @@
 import type { ChaosRun } from '../sim/chaos-run.ts'
+import { noticeLimitMs } from '../sim/disturbances.ts'
 
 export type ChaosSummary = {
   readonly runs: number
@@ -13,6 +14,8 @@ export type ChaosSummary = {
   readonly objections: number
   readonly noticedMs: Percentiles
   readonly nextTokenMs: Percentiles
+  /** Losses that were noticed too late, or after which the next token came too late though a replica was there. */
+  readonly late: number
   readonly withReplica: { readonly runs: number; readonly identical: number }
   /** Runs that should not have gone so, with what was wrong; each is had again by its seed. */
   readonly failed: readonly string[]
@@ -39,10 +42,19 @@ export function summarise(runs: readonly ChaosRun[], seed: number): ChaosSummary
     objections: runs.filter((run) => run.objections.length > 0).length,
     noticedMs: percentiles(runs.map((run) => run.noticedMs)),
     nextTokenMs: percentiles(runs.map((run) => run.nextTokenMs)),
+    late: runs.filter(isLate).length,
     withReplica: { runs: replaceable.length, identical: count(replaceable, 'identical') },
     failed,
     ok: failed.length === 0,
   }
+}
+
+/** With a second holder the answer goes on within this, ms. */
+const NEXT_TOKEN_MS = 5_000
+
+function isLate({ kind, noticedMs, nextTokenMs, hasReplica }: ChaosRun): boolean {
+  if ((noticedMs ?? 0) > noticeLimitMs(kind)) return true
+  return hasReplica && (nextTokenMs ?? 0) > NEXT_TOKEN_MS
 }
 
 function whyFailed(run: ChaosRun): string[] {

@@ -1,7 +1,7 @@
 import type { RequestState } from '../../sdk/core/swarm/state.ts'
 import { modelOf } from '../support/host-fixtures.ts'
 import { DISTURBANCES, disturb, type Disturbance, type Struck } from './disturbances.ts'
-import { isSettled, outcomeOf, someQuestion, type Outcome } from './questions.ts'
+import { answersAgain, isSettled, outcomeOf, someQuestion, type Outcome } from './questions.ts'
 import { createRandoms, pick, whole } from './randoms.ts'
 import type { SimAnswer, SimAsker } from './sim-asker.ts'
 import { createSimSwarm, type SimSwarm } from './sim-swarm.ts'
@@ -19,6 +19,7 @@ export type ChaosRun = {
   /** From such a disturbance to the next token; null where none came. */
   readonly nextTokenMs: number | null
   readonly leaks: readonly string[]
+  /** Rules that were broken, and what was wrong with the swarm afterwards. */
   readonly objections: readonly string[]
   readonly fingerprint: number
 }
@@ -44,6 +45,7 @@ export async function chaosRun(
   const outcomes = cases.map(({ answer, expected }) => outcomeOf(answer, expected))
   const noticed = reaction()
   const nextAt = cases[0]?.answer.tokenAt[noticed?.tokens ?? Infinity]
+  const failings = struck.hasReplica ? await answersAgain(sim, random) : []
   const leaks = await sim.close()
   return {
     seed,
@@ -55,7 +57,7 @@ export async function chaosRun(
     noticedMs: noticed === null ? null : noticed.at - struck.at,
     nextTokenMs: nextAt === undefined ? null : nextAt - struck.at,
     leaks,
-    objections: sim.objections,
+    objections: [...sim.objections, ...failings],
     fingerprint: sim.fingerprint,
   }
 }

@@ -8,20 +8,20 @@ type Churn = {
   happen(sim: SimSwarm, random: () => number, join: () => void): void
 }
 
-/** Above this nobody new comes. */
-const DEVICES_MOST = 14
+/** Above this nobody new comes, and below nobody goes for good. */
+const DEVICES = { least: 7, most: 14 }
 
 /** Everything here ends by itself after a while, or somebody comes back: the swarm as a whole lives on. */
 export const CHURN: readonly Churn[] = [
   {
     weight: 3,
     happen(sim, _random, join) {
-      if (sim.devices.filter(({ isAlive }) => isAlive).length < DEVICES_MOST) join()
+      if (countAlive(sim) < DEVICES.most) join()
     },
   },
-  { weight: 2, happen: (sim, random) => one(sim, random)?.leave() },
-  { weight: 2, happen: (sim, random) => one(sim, random)?.kill() },
-  { weight: 1, happen: (sim, random) => one(sim, random)?.vanish() },
+  { weight: 2, happen: (sim, random) => whoGoes(sim, random)?.leave() },
+  { weight: 2, happen: (sim, random) => whoGoes(sim, random)?.kill() },
+  { weight: 1, happen: (sim, random) => whoGoes(sim, random)?.vanish() },
   {
     weight: 3,
     happen(sim, random) {
@@ -88,6 +88,14 @@ export const CHURN: readonly Churn[] = [
   },
   { weight: 0.3, happen: (sim) => sim.host.restart() },
 ]
+
+function countAlive(sim: SimSwarm): number {
+  return sim.devices.filter(({ isAlive }) => isAlive).length
+}
+
+function whoGoes(sim: SimSwarm, random: () => number): SimDevice | undefined {
+  return countAlive(sim) > DEVICES.least ? one(sim, random) : undefined
+}
 
 /** Somebody who is here. */
 function one(sim: SimSwarm, random: () => number): SimDevice | undefined {

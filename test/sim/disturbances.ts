@@ -22,6 +22,15 @@ export const DISTURBANCES = [
 
 export type Disturbance = (typeof DISTURBANCES)[number]
 
+/** What happens in silence is noticed by it: 3 s after the last message that came, ways not counted. */
+const SILENT: ReadonlySet<Disturbance> = new Set(['vanish', 'freeze', 'sleep', 'cut', 'blip'])
+const NOTICED_MS = { silent: 3_300, told: 750 } as const
+
+/** By when a loss of that kind must be noticed, ms; the ways of the slowest weather included. */
+export function noticeLimitMs(kind: Disturbance): number {
+  return SILENT.has(kind) ? NOTICED_MS.silent : NOTICED_MS.told
+}
+
 export type Struck = {
   readonly kind: Disturbance
   readonly victim: SimDevice

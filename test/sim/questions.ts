@@ -1,7 +1,7 @@
-import { SESSION_IDLE_MS } from '../../sdk/core/limits.ts'
 import { GREEDY, type SamplingParams } from '../../sdk/core/sampling/params.ts'
 import { pick, whole } from './randoms.ts'
 import type { SimAnswer } from './sim-asker.ts'
+import type { SimSwarm } from './sim-swarm.ts'
 import type { Question, Unsplit } from './unsplit.ts'
 
 /** `identical`: the text of the unsplit model. `honest`: the beginning of it, and a reason. */
@@ -10,8 +10,8 @@ export type Outcome = 'identical' | 'honest' | 'wrong' | 'hang'
 /** A question with the answer that it must get. */
 export type Case = { readonly question: Question; readonly expected: readonly number[] }
 
-/** Silence after which an asker is left hanging: longer than its own limit. */
-const HANG_MS = SESSION_IDLE_MS + 10_000
+/** Silence after which an asker is left hanging: a loss is noticed in 3 s, and a route is had in 30 s or not at all. */
+const HANG_MS = 45_000
 
 /** A question of any length, sampled in any way, whose answer has at least so many tokens. */
 export async function someQuestion(
@@ -48,4 +48,24 @@ export function outcomeOf({ end, tokens }: SimAnswer, expected: readonly number[
   if (end.reason === 'cancelled') return 'honest'
   if (end.reason === 'error') return end.code === 'internal' ? 'wrong' : 'honest'
   return tokens.length === expected.length ? 'identical' : 'wrong'
+}
+
+/** Before a swarm that could answer is said not to, a person asks so many times. */
+const PATIENCE = 3
+const WHOLE_MS = 60_000
+
+/** Whether the ring is whole once more and answers; otherwise why not. */
+export async function answersAgain(sim: SimSwarm, random: () => number): Promise<string[]> {
+  const asker = sim.openAsker()
+  const whys: string[] = []
+  for (let attempt = 0; attempt < PATIENCE; attempt += 1) {
+    if (!(await sim.untilComplete(WHOLE_MS))) return [`not whole again within ${WHOLE_MS} ms`]
+    const { question, expected } = await someQuestion(sim.unsplit, random, 1)
+    const answer = asker.ask(question)
+    await sim.pass(Infinity, () => isSettled(answer, sim.clock.now()))
+    const outcome = outcomeOf(answer, expected)
+    if (outcome === 'identical') return []
+    whys.push(`asked again: ${outcome}: ${answer.end?.message ?? ''}`)
+  }
+  return whys
 }

@@ -1,6 +1,6 @@
 import { modelOf } from '../support/host-fixtures.ts'
 import { CHURN } from './churn.ts'
-import { isSettled, outcomeOf, someQuestion, type Outcome } from './questions.ts'
+import { answersAgain, isSettled, outcomeOf, someQuestion, type Outcome } from './questions.ts'
 import { pick, whole } from './randoms.ts'
 import type { SimAsker } from './sim-asker.ts'
 import { createSimSwarm, type SimSwarm } from './sim-swarm.ts'
@@ -47,15 +47,23 @@ export async function playScenario(options: ScenarioOptions): Promise<ScenarioRe
   let areHome = false
   void Promise.all(people).then(() => (areHome = true))
   await sim.pass(Infinity, () => areHome)
+  const failings = await recover(sim, random)
   const leaks = await sim.close()
   return {
     ...tally.result(),
     leaks,
-    objections: sim.objections,
+    objections: [...sim.objections, ...failings],
     virtualMs: sim.clock.now(),
     events: sim.clock.events,
     fingerprint: sim.fingerprint,
   }
+}
+
+/** With enough room and nothing that happens any more a swarm is whole and answers, whatever was before. */
+async function recover(sim: SimSwarm, random: () => number): Promise<string[]> {
+  await sim.calm()
+  for (let device = 0; device < 4; device += 1) sim.join({ pledgeBytes: 1e9, stepMs: () => 10 })
+  return await answersAgain(sim, random)
 }
 
 /** Room for 2 layers, or for more, and one of three speeds. */

@@ -3,6 +3,7 @@ import { modelOf } from '../support/host-fixtures.ts'
 import { DISTURBANCES, disturb, type Disturbance, type Struck } from './disturbances.ts'
 import { answersAgain, isSettled, outcomeOf, someQuestion, type Outcome } from './questions.ts'
 import { createRandoms, pick, whole } from './randoms.ts'
+import { watchReactions } from './reaction.ts'
 import type { SimAnswer, SimAsker } from './sim-asker.ts'
 import { createSimSwarm, type SimSwarm } from './sim-swarm.ts'
 
@@ -38,12 +39,13 @@ export async function chaosRun(
   const kind = pick(random, kinds)
   const askers = Array.from({ length: whole(random, 1, 2) }, () => sim.openAsker())
   await sim.untilComplete(COMPLETE_MS)
+  const watch = watchReactions(sim)
   const cases = await askAll(sim, askers, random)
   const struck = await strike(sim, cases, kind, random)
-  const reaction = watchReaction(sim, cases[0]?.answer.key ?? '')
+  watch.arm(cases[0]?.answer.key ?? '')
   await sim.pass(Infinity, () => cases.every(({ answer }) => isSettled(answer, sim.clock.now())))
   const outcomes = cases.map(({ answer, expected }) => outcomeOf(answer, expected))
-  const noticed = reaction()
+  const noticed = watch.reaction()
   const nextAt = cases[0]?.answer.tokenAt[noticed?.tokens ?? Infinity]
   const failings = struck.hasReplica ? await answersAgain(sim, random) : []
   const leaks = await sim.close()
@@ -119,26 +121,6 @@ async function strike(
   const struck = now === undefined ? null : disturb(sim, now, kind, random)
   if (struck === null) throw new Error(`the answer was not running: ${answer.end?.message ?? ''}`)
   return struck
-}
-
-type Reaction = {
-  readonly at: number
-  /** Tokens that the host had of the answer. */
-  readonly tokens: number
-}
-
-/** When the host first treated the request otherwise: ended it by error or gave it another route. */
-function watchReaction(sim: SimSwarm, key: string): () => Reaction | null {
-  const start = sim.host.state().requests.get(key)
-  let reaction: Reaction | null = null
-  sim.onEvent((_event, { requests }) => {
-    const request = requests.get(key)
-    if (request === undefined || reaction !== null) return
-    const isGood = request.phase === 'running' || request.phase === 'done'
-    if (!isGood || request.epoch !== start?.epoch)
-      reaction = { at: sim.clock.now(), tokens: request.tokens }
-  })
-  return () => reaction
 }
 
 const BADNESS: readonly Outcome[] = ['identical', 'honest', 'hang', 'wrong']

@@ -8,12 +8,12 @@ import { emptySwarm, type SwarmState } from '../../sdk/core/swarm/state.ts'
 import { modelOf } from '../support/host-fixtures.ts'
 import {
   coverageHolds,
+  createTokenOrder,
   createWatch,
   overdue,
   pairsHaveEnds,
   pledgeHolds,
   sessionsApart,
-  tokensInOrder,
 } from './invariants.ts'
 
 const model = modelOf()
@@ -129,14 +129,14 @@ const token = (position: number): SwarmEvent => ({
 })
 
 test('tokens: none is left out, doubled, or comes after the end', () => {
-  const state = after(EMPTY, asked, opened(KEY, 7), { kind: 'session-started', key: KEY })
-  expect(tokensInOrder(state, token(3), state)).toEqual([])
-  expect(tokensInOrder(state, token(4), state)).toHaveLength(1)
-  const one = after(state, token(3))
-  expect(tokensInOrder(one, token(3), one)).toHaveLength(1)
-  expect(tokensInOrder(one, token(4), one)).toEqual([])
-  const ended = after(one, { kind: 'request-ended', key: KEY, reason: 'stop', error: null })
-  expect(tokensInOrder(ended, token(4), ended)).toEqual([`${KEY} is over and got a token`])
+  const check = createTokenOrder()
+  const each = (...events: readonly SwarmEvent[]): string[] => events.flatMap(check)
+  expect(each(asked, token(3), token(4))).toEqual([])
+  expect(each(token(4))).toEqual([`${KEY} got position 4, not 5`])
+  expect(each(token(7))).toEqual([`${KEY} got position 7, not 6`])
+  expect(each({ kind: 'request-ended', key: KEY, reason: 'stop', error: null }, token(7))).toEqual([
+    `${KEY} is over and got a token`,
+  ])
 })
 
 test('sessions: each its own, and epochs only rise', () => {

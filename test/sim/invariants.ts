@@ -1,5 +1,6 @@
 import { QUEUE_WAIT_MS, SESSION_IDLE_MS, SESSION_OPEN_MS } from '../../sdk/core/limits.ts'
 import { createStageSizes } from '../../sdk/core/plan/memory.ts'
+import { requestKey } from '../../sdk/core/swarm/apply-requests.ts'
 import type { SwarmEvent } from '../../sdk/core/swarm/events.ts'
 import type { PeerState, SwarmState } from '../../sdk/core/swarm/state.ts'
 import { isOver, isReady } from '../../sdk/core/swarm/views.ts'
@@ -28,15 +29,21 @@ export const pledgeHolds: Check = (_before, event, after) => {
     : []
 }
 
-/** Tokens of an answer are chosen one position after the other. */
-export const tokensInOrder: Check = (before, event) => {
-  if (event.kind !== 'token-chosen') return []
-  const request = before.requests.get(event.key)
-  if (request === undefined || isOver(request)) return [`${event.key} is over and got a token`]
-  const expected = request.promptLength + request.tokens
-  return event.position === expected
-    ? []
-    : [`${event.key} got position ${event.position}, not ${expected}`]
+/** Tokens of an answer are chosen one position after the other, and none after its end. Counts for itself. */
+export function createTokenOrder(): (event: SwarmEvent) => string[] {
+  const next = new Map<string, number>()
+  return (event) => {
+    if (event.kind === 'asked')
+      next.set(requestKey(event.asker, event.request), event.prompt.length)
+    if (event.kind === 'request-ended') next.delete(event.key)
+    if (event.kind !== 'token-chosen') return []
+    const expected = next.get(event.key)
+    if (expected === undefined) return [`${event.key} is over and got a token`]
+    next.set(event.key, expected + 1)
+    return event.position === expected
+      ? []
+      : [`${event.key} got position ${event.position}, not ${expected}`]
+  }
 }
 
 /** The number of a session's route only rises, and no two running requests share a session. */
@@ -86,7 +93,6 @@ const LIMITS: Readonly<Record<string, number>> = {
 const CHECKS: Readonly<Record<string, Check>> = {
   coverageHolds,
   pledgeHolds,
-  tokensInOrder,
   sessionsApart,
   pairsHaveEnds,
 }
@@ -105,15 +111,18 @@ const KEPT = 20
 export function createWatch(start: SwarmState): Watch {
   const objections: string[] = []
   let before = start
+  let tokensInOrder = createTokenOrder()
   return {
     observe(event, after, now) {
       for (const [name, check] of Object.entries(CHECKS))
         note(name, check(before, event, after), now)
+      note('tokensInOrder', tokensInOrder(event), now)
       note('overdue', overdue(after, now), now)
       before = after
     },
     reset() {
       before = start
+      tokensInOrder = createTokenOrder()
     },
     objections,
   }

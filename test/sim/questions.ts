@@ -10,8 +10,8 @@ export type Outcome = 'identical' | 'honest' | 'wrong' | 'hang'
 /** A question with the answer that it must get. */
 export type Case = { readonly question: Question; readonly expected: readonly number[] }
 
-/** Silence after which an asker is left hanging: a loss is noticed in 3 s, and a route is had in 30 s or not at all. */
-const HANG_MS = 45_000
+/** Silence after which an asker is left hanging: a loss is noticed in 3 s, and a route is had in a minute or not at all. */
+const HANG_MS = 75_000
 
 /** A question of any length, sampled in any way, whose answer has at least so many tokens. */
 export async function someQuestion(

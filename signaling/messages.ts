@@ -1,12 +1,19 @@
 import type { PeerId } from '../sdk/core/ids.ts'
 import { needsHistory } from '../sdk/core/sampling/params.ts'
 import type { SwarmEvent } from '../sdk/core/swarm/events.ts'
+import { newSources } from '../sdk/core/swarm/decide-pieces.ts'
 import type { PairState, RequestState, SwarmState } from '../sdk/core/swarm/state.ts'
 import { isActive, nextPair, otherEnd } from '../sdk/core/swarm/views.ts'
 import type { ServerMessage, ServerMessageOf } from '../sdk/protocol/server-to-client.ts'
 
 type Outgoing = { readonly to: PeerId; readonly message: ServerMessage }
 export type IceServers = ServerMessageOf<'pair-open'>['iceServers']
+
+export type MessageDeps = {
+  readonly iceServers: IceServers
+  /** Monotonic, ms. */
+  now(): number
+}
 
 /** The most stop tokens that a session carries. */
 const STOP_IDS_MAX = 128
@@ -16,11 +23,11 @@ export function messagesFor(
   before: SwarmState,
   event: SwarmEvent,
   after: SwarmState,
-  iceServers: IceServers,
+  { iceServers, now }: MessageDeps,
 ): readonly Outgoing[] {
   switch (event.kind) {
     case 'assigned':
-      return assignMessage(after, event.peer)
+      return assignMessage(after, event.peer, newSources(after, event.peer, now()).length)
     case 'pair-opened':
     case 'pair-retried':
       return pairMessages(before, after, iceServers)
@@ -80,7 +87,7 @@ function modelMessages(state: SwarmState): Outgoing[] {
   }))
 }
 
-function assignMessage(state: SwarmState, peer: PeerId): Outgoing[] {
+function assignMessage(state: SwarmState, peer: PeerId, sources: number): Outgoing[] {
   const assignment = state.peers.get(peer)?.assignment
   if (!assignment) return []
   const message: ServerMessage = {
@@ -90,6 +97,7 @@ function assignMessage(state: SwarmState, peer: PeerId): Outgoing[] {
     revision: state.model.revision,
     range: assignment.range === null ? null : { ...assignment.range },
     reason: assignment.reason.slice(0, 200),
+    ...(sources === 0 ? {} : { sources }),
   }
   return [{ to: peer, message }]
 }
@@ -107,10 +115,17 @@ function pairMessages(before: SwarmState, after: SwarmState, iceServers: IceServ
           peer: otherEnd(pair, to),
           initiator: to === pair.from,
           attempt: pair.attempt,
-          iceServers,
+          ...(pair.purpose === 'ring'
+            ? { iceServers }
+            : { purpose: pair.purpose, iceServers: iceServers.filter(isFree) }),
         },
       })),
     )
+}
+
+/** A TURN server is somebody's line too, and made for frames. */
+function isFree({ urls }: IceServers[number]): boolean {
+  return !/^turns?:/i.test(urls)
 }
 
 function closeMessages(pair: PairState | undefined, reason: string): Outgoing[] {

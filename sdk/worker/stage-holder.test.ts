@@ -53,7 +53,7 @@ function setUp() {
         stored.set(sha256, new Uint8Array(bytes).fill(sha256.charCodeAt(0)))
       }
       done += bytes
-      onProgress(done, fetched.length * 4)
+      onProgress(done, fetched.length * 4, fetched.length)
     }
   }
   const runner = {
@@ -110,6 +110,7 @@ test('fetches the pieces of its own range only, loads block by block, and says s
     doneBytes: 16,
     totalBytes: 16,
     fetchedBytes: 16,
+    peerBytes: 4,
   })
 })
 

@@ -12,7 +12,8 @@ function withPair(
   const present = state.pairs.get(pair)
   if (!present) return state
   const next = change(present)
-  const rerouted = next.state !== present.state || next.path !== present.path
+  const rerouted =
+    present.purpose === 'ring' && (next.state !== present.state || next.path !== present.path)
   return {
     ...state,
     pairs: new Map(state.pairs).set(pair, next),
@@ -27,6 +28,7 @@ export function pairOpened(
 ): SwarmState {
   const pair: PairState = {
     pair: `pair-${state.pairPrefix}-${state.nextPair}` as PairId,
+    purpose: event.purpose ?? 'ring',
     from: event.from,
     to: event.to,
     attempt: 1,
@@ -61,8 +63,9 @@ export function pairRetried(
 
 export function pairClosed(state: SwarmState, event: EventOf<'pair-closed'>): SwarmState {
   const pairs = new Map(state.pairs)
+  const isRing = pairs.get(event.pair)?.purpose === 'ring'
   pairs.delete(event.pair)
-  return { ...state, pairs, links: state.links + 1 }
+  return { ...state, pairs, links: isRing ? state.links + 1 : state.links }
 }
 
 const PATH_ORDER: readonly LinkPath[] = ['local', 'direct', 'turn', 'relay']
@@ -73,11 +76,21 @@ export function linkReported(
   event: EventOf<'link-reported'>,
   now: number,
 ): SwarmState {
-  return withPair(state, event.pair, (pair) => {
+  return withPair(accused(state, event), event.pair, (pair) => {
     const isEnd = pair.from === event.peer || pair.to === event.peer
     if (!isEnd || event.attempt !== pair.attempt || pair.state === 'closed') return pair
     return event.state === 'closed' ? closedBy(pair, now) : openedBy(pair, event, now)
   })
+}
+
+/** Noted with who says so, since that may be untrue. Only whoever fetches over a link can know. */
+function accused(state: SwarmState, event: EventOf<'link-reported'>): SwarmState {
+  const pair = state.pairs.get(event.pair)
+  if (event.error?.code !== 'piece-corrupt' || pair?.purpose !== 'pieces') return state
+  const source = state.peers.get(pair.to)
+  if (pair.from !== event.peer || !source || source.accusers.includes(event.peer)) return state
+  const accusers = [...source.accusers, event.peer]
+  return { ...state, peers: new Map(state.peers).set(pair.to, { ...source, accusers }) }
 }
 
 function openedBy(pair: PairState, event: EventOf<'link-reported'>, now: number): PairState {

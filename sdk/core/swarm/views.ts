@@ -24,10 +24,15 @@ export function isAwaited(peer: Pick<PeerState, 'droppedAt' | 'pledge' | 'pledge
   return peer.droppedAt === null && peer.pledge !== null && !peer.pledged
 }
 
+/** The link of the ring. */
 export function pairBetween(state: SwarmState, a: PeerId, b: PeerId): PairState | null {
   for (const pair of state.pairs.values())
-    if ((pair.from === a && pair.to === b) || (pair.from === b && pair.to === a)) return pair
+    if (pair.purpose === 'ring' && joins(pair, a, b)) return pair
   return null
+}
+
+export function joins(pair: PairState, a: PeerId, b: PeerId): boolean {
+  return (pair.from === a && pair.to === b) || (pair.from === b && pair.to === a)
 }
 
 export function otherEnd(pair: PairState, peer: PeerId): PeerId {
@@ -124,6 +129,7 @@ export function bestRoute(state: SwarmState, spread: boolean): Route | null {
 function hopTable(state: SwarmState): Map<string, number> {
   const table = new Map<string, number>()
   for (const pair of state.pairs.values()) {
+    if (pair.purpose !== 'ring') continue
     const known = pair.state === 'open' && pair.path !== null
     const ms =
       known && pair.path !== null

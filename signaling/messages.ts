@@ -64,6 +64,7 @@ export function messagesFor(
     case 'struck':
     case 'pledge-expired':
     case 'planned':
+    case 'sources-sought':
     case 'routed':
       return []
   }

@@ -6,6 +6,7 @@ import {
   PIECE_READERS,
   PIECE_RETRY_MS,
   PIECE_SOURCES,
+  PIECE_WORTH_BYTES,
 } from '../sdk/core/limits.ts'
 import { blockPieces } from '../sdk/core/model/manifest.ts'
 import type { ClientMessageOf } from '../sdk/protocol/client-to-server.ts'
@@ -127,6 +128,16 @@ describe('piece links', () => {
     expect(back.last('assign').range).toEqual({ start: 0, end: 8 })
     expect(pieceOpens(back)).toEqual([])
     expect(back.last('assign')).not.toHaveProperty('sources')
+  })
+
+  test('PC1 nobody is linked for a small part, which the host gives sooner', () => {
+    const large = modelOf({ layerBytes: 2 * PIECE_WORTH_BYTES })
+    const swarm = fakeSwarm(large, 1)
+    const [embedding, layer] = large.blocks.flatMap(blockPieces)
+    if (embedding === undefined || layer === undefined) throw new Error('no pieces')
+    pledge(swarm.sharer('small'), [embedding.sha256])
+    pledge(swarm.sharer('large'), [layer.sha256])
+    expect(names(pieceOpens(newcomer(swarm, 'fetcher')))).toEqual(['large'])
   })
 
   test('PC1 a device that holds its blocks has their pieces, whatever it pledged', () => {

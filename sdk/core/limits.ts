@@ -136,6 +136,8 @@ export const RELAY_QUEUE_BYTES = 8 * 1024 * 1024
 
 /** Of pieces that a device already has a device in want is told at most this many sources at once: they fill a line. */
 export const PIECE_SOURCES = 3
+/** A link for less is not worth its making: the host gives that much sooner. */
+export const PIECE_WORTH_BYTES = 1024 * 1024
 /** Devices that one device serves at once: each then has its share of an uplink. */
 export const PIECE_READERS = 2
 /** Pieces that a device sends at once, over all of its links: each lies in memory meanwhile. */
@@ -163,6 +165,8 @@ export const PIECE_LINK_WAIT_MS = 2_000
 export const PIECE_HELP_MS = 20_000
 /** A piece link that is not open after this won't be: both direct tries are over. */
 export const PIECE_LINK_MS = 15_000
+/** How often the host looks for more sources, beside when an order goes out or a link ends. */
+export const PIECE_SEEK_MS = 500
 /** A source whose link failed or ended is named again to the same device no sooner than this. */
 export const PIECE_RETRY_MS = 30_000
 /** So many devices must say that a source sent wrong bytes before it is no source for anybody: one alone may lie. */

@@ -14,10 +14,12 @@ function withPair(
   const next = change(present)
   const rerouted =
     present.purpose === 'ring' && (next.state !== present.state || next.path !== present.path)
+  const freed = present.purpose === 'pieces' && next.state === 'closed'
   return {
     ...state,
     pairs: new Map(state.pairs).set(pair, next),
     links: rerouted ? state.links + 1 : state.links,
+    sourcesSoughtAt: freed ? -Infinity : state.sourcesSoughtAt,
   }
 }
 
@@ -65,7 +67,8 @@ export function pairClosed(state: SwarmState, event: EventOf<'pair-closed'>): Sw
   const pairs = new Map(state.pairs)
   const isRing = pairs.get(event.pair)?.purpose === 'ring'
   pairs.delete(event.pair)
-  return { ...state, pairs, links: isRing ? state.links + 1 : state.links }
+  if (!isRing) return { ...state, pairs, sourcesSoughtAt: -Infinity }
+  return { ...state, pairs, links: state.links + 1 }
 }
 
 const PATH_ORDER: readonly LinkPath[] = ['local', 'direct', 'turn', 'relay']

@@ -272,5 +272,10 @@ export function assigned(state: SwarmState, event: EventOf<'assigned'>): SwarmSt
     peerBytes: 0,
   }
   const next = withPeer(state, event.peer, (peer) => ({ ...peer, assignment, stepMs: null }))
-  return { ...next, nextAssignment: state.nextAssignment + 1, links: state.links + 1 }
+  return {
+    ...next,
+    nextAssignment: state.nextAssignment + 1,
+    links: state.links + 1,
+    sourcesSoughtAt: -Infinity,
+  }
 }

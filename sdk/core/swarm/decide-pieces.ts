@@ -4,7 +4,9 @@ import {
   PIECE_LINK_MS,
   PIECE_READERS,
   PIECE_RETRY_MS,
+  PIECE_SEEK_MS,
   PIECE_SOURCES,
+  PIECE_WORTH_BYTES,
 } from '../limits.ts'
 import { blockPieces, type Piece } from '../model/manifest.ts'
 import type { Decision } from './events.ts'
@@ -19,12 +21,15 @@ export function decidePieces(state: SwarmState, now: number): readonly Decision[
     return reason === null ? [] : [{ kind: 'pair-closed', pair: pair.pair, reason }]
   })
   if (closed.length > 0) return closed
-  for (const peer of fetchersInNeed(state, links, now)) {
+  // Many devices and pieces take a while to compare, and this is asked for each token.
+  if (now - state.sourcesSoughtAt < PIECE_SEEK_MS) return []
+  const fetchers = fetchersInNeed(state, links, now)
+  for (const peer of fetchers) {
     const [source] = newSources(state, peer, now)
     if (source !== undefined)
       return [{ kind: 'pair-opened', from: peer, to: source, purpose: 'pieces' }]
   }
-  return []
+  return fetchers.length === 0 ? [] : [{ kind: 'sources-sought' }]
 }
 
 /** Whoever has fewest sources first, so that one is there for each before any has several. */
@@ -50,14 +55,19 @@ export function newSources(state: SwarmState, peer: PeerId, now: number): PeerId
   if (live.length >= PIECE_SOURCES) return []
   const readers = (source: PeerId): number =>
     links.filter((pair) => pair.to === source && isLive(pair, now)).length
-  const candidates = [...state.peers.values()].filter(
+  const possible = [...state.peers.values()].filter(
     (source) =>
       gives(source, peer) &&
       own.every((pair) => pair.to !== source.peer) &&
       readers(source.peer) < PIECE_READERS,
   )
-  const missing = candidates.length === 0 ? [] : missingPieces(state, fetcher)
-  if (missing.length === 0) return []
+  const missing = possible.length === 0 ? [] : missingPieces(state, fetcher)
+  const least = Math.min(PIECE_WORTH_BYTES, bytesOf(missing))
+  if (least === 0) return []
+  const candidates = possible.filter((source) => {
+    const has = storedOf(source)
+    return bytesOf(missing.filter(({ sha256 }) => has.has(sha256))) >= least
+  })
   const stored = live.map((pair) => storedOf(state.peers.get(pair.to)))
   const chosen: PeerId[] = []
   while (live.length + chosen.length < PIECE_SOURCES) {
@@ -119,6 +129,10 @@ const NOTHING: ReadonlySet<PieceHash> = new Set()
 
 function storedOf(peer: PeerState | undefined): ReadonlySet<PieceHash> {
   return peer?.pledge?.cached ?? NOTHING
+}
+
+function bytesOf(pieces: readonly Piece[]): number {
+  return pieces.reduce((sum, { bytes }) => sum + bytes, 0)
 }
 
 /** Bytes that a source could give; what nobody else gives counts most. */

@@ -117,6 +117,8 @@ export type Decision =
       /** `ring` when absent. */
       readonly purpose?: PairState['purpose']
     }
+  /** Nobody who fetches can be given another source for now. */
+  | { readonly kind: 'sources-sought' }
   | { readonly kind: 'pair-retried'; readonly pair: PairId }
   | { readonly kind: 'pair-closed'; readonly pair: PairId; readonly reason: string }
   | {

@@ -166,6 +166,8 @@ export type SwarmState = {
   /** Raised by whatever the router looks at. */
   readonly links: number
   readonly routed: number
+  /** When sources of pieces were sought last and none was found, ms; -Infinity once one may be found again. */
+  readonly sourcesSoughtAt: number
   /** Blocks that the last plan could give to nobody. */
   readonly unassigned: readonly BlockRange[]
   /** The chain for the next session, linked ahead of time; null = not covered. */
@@ -201,6 +203,7 @@ export function emptySwarm(input: {
     planned: 0,
     links: 0,
     routed: 0,
+    sourcesSoughtAt: -Infinity,
     unassigned: [{ start: 0, end: input.model.blocks.length }],
     route: null,
     nextAssignment: 1,

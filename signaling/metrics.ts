@@ -135,6 +135,18 @@ function addGauges(registry: Registry, state: () => SwarmState): void {
       },
     })
   }
+  new Counter({
+    name: 'crowdinfer_piece_bytes_total',
+    help: 'Bytes of weights that devices fetched, as they report it, by who gave them.',
+    labelNames: ['source'],
+    registers,
+    collect() {
+      this.reset()
+      const { host, peers } = state().pieceBytes
+      this.inc({ source: 'host' }, host)
+      this.inc({ source: 'peers' }, peers)
+    },
+  })
   total('crowdinfer_laps_total', 'Times round the ring.', ({ laps }) => laps)
   total(
     'crowdinfer_relayed_bytes_total',

@@ -2,7 +2,7 @@ import { lengthOf } from '../sdk/core/session/token-list.ts'
 import { blockPieces, type Block } from '../sdk/core/model/manifest.ts'
 import { reviewPlan } from '../sdk/core/plan/review.ts'
 import { swarmAdvice } from '../sdk/core/swarm/advice.ts'
-import type { PeerState, RequestState, SwarmState } from '../sdk/core/swarm/state.ts'
+import type { PairState, PeerState, RequestState, SwarmState } from '../sdk/core/swarm/state.ts'
 import { isComplete, missingRanges, planDevices } from '../sdk/core/swarm/views.ts'
 import type { SwarmSnapshot } from '../sdk/protocol/swarm-snapshot.ts'
 
@@ -31,15 +31,7 @@ export function swarmSnapshotOf(state: SwarmState, origins: readonly string[]): 
     advice: swarmAdvice(state).slice(0, 300),
     plan: planView(state),
     peers: [...state.peers.values()].slice(0, PEERS_SHOWN).map(peerView),
-    links: [...state.pairs.values()].slice(0, PEERS_SHOWN).map((pair) => ({
-      pair: pair.pair,
-      from: pair.from,
-      to: pair.to,
-      state: pair.state,
-      path: pair.path,
-      rttMs: pair.rttMs,
-      relayedBytes: pair.relayedBytes,
-    })),
+    links: [...state.pairs.values()].filter(isOfRing).slice(0, PEERS_SHOWN).map(linkView),
     requests: [...state.requests.values()].slice(-REQUESTS_SHOWN).map(requestView),
     relayedBytes: state.relayedBytes,
     laps: state.laps,
@@ -69,6 +61,15 @@ function planView(state: SwarmState): SwarmSnapshot['plan'] {
       reason: reason.slice(0, 200),
     })),
   }
+}
+
+function isOfRing({ purpose }: PairState): boolean {
+  return purpose === 'ring'
+}
+
+function linkView(link: PairState): SwarmSnapshot['links'][number] {
+  const { pair, from, to, state, path, rttMs, relayedBytes } = link
+  return { pair, from, to, state, path, rttMs, relayedBytes }
 }
 
 function changeView({ change }: SwarmState): SwarmSnapshot['change'] {
@@ -102,10 +103,12 @@ function peerView(peer: PeerState): PeerView {
 
 function heldView(
   assignment: PeerState['assignment'],
-): Pick<PeerView, 'range' | 'doneBytes' | 'totalBytes' | 'fetchedBytes'> {
-  if (assignment === null) return { range: null, doneBytes: 0, totalBytes: 0, fetchedBytes: 0 }
-  const { range, doneBytes, totalBytes, fetchedBytes } = assignment
-  return { range: range === null ? null : { ...range }, doneBytes, totalBytes, fetchedBytes }
+): Pick<PeerView, 'range' | 'doneBytes' | 'totalBytes' | 'fetchedBytes' | 'peerBytes'> {
+  if (assignment === null)
+    return { range: null, doneBytes: 0, totalBytes: 0, fetchedBytes: 0, peerBytes: 0 }
+  const { doneBytes, totalBytes, fetchedBytes, peerBytes } = assignment
+  const range = assignment.range === null ? null : { ...assignment.range }
+  return { range, doneBytes, totalBytes, fetchedBytes, peerBytes }
 }
 
 function peerPhase(peer: PeerState): PeerView['state'] {

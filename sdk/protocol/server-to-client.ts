@@ -68,6 +68,8 @@ const assign = v.object({
   keep: v.exactOptional(blockRange),
   /** Why, for people: "weakest span", "newcomer fills layers 4–6". */
   reason: text(200),
+  /** So many links to peers that hold pieces of it are ordered with this. */
+  sources: v.optional(count(100)),
 })
 
 /** Open a link to a peer. A higher attempt of the same pair replaces the lower one. */
@@ -77,6 +79,8 @@ const pairOpen = v.object({
   peer: peerId,
   initiator: v.boolean(),
   attempt: u32,
+  /** `pieces`: the initiator fetches pieces from the other end over it, and nothing else. */
+  purpose: v.optional(v.picklist(['ring', 'pieces'])),
   iceServers,
 })
 

@@ -78,6 +78,8 @@ export const swarmSnapshot = v.object({
         doneBytes: bytes,
         totalBytes: bytes,
         fetchedBytes: bytes,
+        /** Those of them that came from peers. */
+        peerBytes: v.optional(bytes),
         stepMs: v.nullable(ms),
         tokens: count(Number.MAX_SAFE_INTEGER),
         hidden: v.boolean(),

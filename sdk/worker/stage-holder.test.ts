@@ -55,7 +55,7 @@ function setUp() {
         stored.set(sha256, new Uint8Array(bytes).fill(sha256.charCodeAt(0)))
       }
       done += bytes
-      onProgress(done, fetched.length * 4)
+      onProgress(done, fetched.length * 4, fetched.length)
     }
   }
   const runner = {
@@ -115,6 +115,7 @@ test('fetches the pieces of its own range only, loads block by block, and says s
     doneBytes: 16,
     totalBytes: 16,
     fetchedBytes: 16,
+    peerBytes: 4,
   })
 })
 

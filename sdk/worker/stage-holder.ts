@@ -4,6 +4,7 @@ import { blockPieces, type Block, type Manifest, type Piece } from '../core/mode
 import type { ClientMessageOf } from '../protocol/client-to-server.ts'
 import type { ServerMessageOf } from '../protocol/server-to-client.ts'
 import type { StageRunner } from '../runtime/stage-runner.ts'
+import type { PeerPieces } from '../storage/peer-pieces.ts'
 import type { ShardStore } from '../storage/shard-store.ts'
 
 /** Brings pieces into the store; those that are there cost nothing. @throws CrowdError piece-unavailable, storage-full, aborted */
@@ -11,9 +12,11 @@ export type FetchPieces = (
   pieces: readonly Piece[],
   options: {
     signal: AbortSignal
-    onProgress(doneBytes: number, fetchedBytes: number): void
+    onProgress(doneBytes: number, fetchedBytes: number, peerBytes: number): void
     /** They are all that the device has to hold. */
     complete?: boolean
+    /** Asked before the host. */
+    peers?: PeerPieces
   },
 ) => Promise<void>
 
@@ -35,6 +38,7 @@ export type HeldStage = {
   readonly doneBytes: number
   readonly totalBytes: number
   readonly fetchedBytes: number
+  readonly peerBytes: number
   readonly error: CrowdError | null
 }
 
@@ -79,8 +83,8 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
     await deps.fetchPieces(pieces, {
       signal,
       complete: true,
-      onProgress(doneBytes, fetchedBytes) {
-        update({ doneBytes, fetchedBytes })
+      onProgress(doneBytes, fetchedBytes, peerBytes) {
+        update({ doneBytes, fetchedBytes, peerBytes })
         // Once per percent is enough for the dashboard.
         if (held === null || doneBytes - announced < held.totalBytes / 100) return
         announced = doneBytes
@@ -192,16 +196,7 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
       model = manifest
       // A device that is set aside because it failed goes on showing why.
       const error = order.range === null ? (held?.error ?? null) : null
-      held = {
-        assignment: order.assignment,
-        range: order.range,
-        reason: order.reason,
-        state: order.range === null ? 'ready' : 'fetching',
-        doneBytes: 0,
-        totalBytes: 0,
-        fetchedBytes: 0,
-        error,
-      }
+      held = orderedStage(order, error)
       deps.onChange()
       tail = tail.then(() => carryOut(manifest, order, signal))
       return tail
@@ -230,9 +225,18 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
 }
 
 function reportOf(held: HeldStage): ClientMessageOf<'stage-state'> {
-  const { assignment, state, doneBytes, totalBytes, fetchedBytes, error } = held
-  const told = { assignment, state, doneBytes, totalBytes, fetchedBytes }
+  const { assignment, state, doneBytes, totalBytes, fetchedBytes, peerBytes, error } = held
+  const told = { assignment, state, doneBytes, totalBytes, fetchedBytes, peerBytes }
   return { kind: 'stage-state', ...told, ...(error === null ? {} : { error: error.toWire() }) }
+}
+
+function orderedStage(
+  { assignment, range, reason }: ServerMessageOf<'assign'>,
+  error: CrowdError | null,
+): HeldStage {
+  const state = range === null ? 'ready' : 'fetching'
+  const bytes = { doneBytes: 0, totalBytes: 0, fetchedBytes: 0, peerBytes: 0 }
+  return { assignment, range, reason, state, ...bytes, error }
 }
 
 /** What comes later must not fail with it. */

@@ -1,4 +1,5 @@
 import type { PeerId } from '../ids.ts'
+import { blockPieces } from '../model/manifest.ts'
 import { createStageSizes } from '../plan/memory.ts'
 import { updateSpeed, type Speed } from '../plan/speed.ts'
 import { createWork } from '../plan/work.ts'
@@ -48,6 +49,8 @@ export function peerJoined(
     pledgeDueSince: now,
     pledge: null,
     pledged: false,
+    sharesPieces: event.sharesPieces ?? false,
+    accusers: [],
     assignment: null,
     stepMs: null,
     speed: null,
@@ -68,6 +71,7 @@ function returned(former: PeerState, fresh: PeerState): PeerState {
   const { stepMs, speed, tokens, memoryLimit, strikes, goodAnswers, assignment, pledge } = former
   return {
     ...fresh,
+    accusers: former.accusers,
     pledge,
     assignment: assignment === null ? null : unconfirmed(assignment),
     stepMs,
@@ -83,7 +87,7 @@ function returned(former: PeerState, fresh: PeerState): PeerState {
 
 /** The order is given again with a new number as soon as the device pledged. */
 function unconfirmed(assignment: Assignment): Assignment {
-  return { ...assignment, number: 0, state: 'ordered', doneBytes: 0, fetchedBytes: 0 }
+  return { ...assignment, number: 0, state: 'ordered', doneBytes: 0, fetchedBytes: 0, peerBytes: 0 }
 }
 
 export function peerDropped(
@@ -175,18 +179,51 @@ function raised(peer: PeerState, event: EventOf<'pledged'>): boolean {
 export function stageReported(state: SwarmState, event: EventOf<'stage-reported'>): SwarmState {
   const before = state.peers.get(event.peer)?.assignment
   if (before?.number !== event.assignment || before.range === null) return state
-  const next = withPeer(state, event.peer, (peer) => {
+  const peerBytes = Math.min(event.peerBytes ?? 0, event.fetchedBytes)
+  const counted = withPieceBytes(state, before, { ...event, peerBytes })
+  const next = withPeer(counted, event.peer, (peer) => {
     const assignment: Assignment = {
       ...before,
       state: event.state,
       doneBytes: event.doneBytes,
       totalBytes: event.totalBytes,
       fetchedBytes: event.fetchedBytes,
+      peerBytes,
     }
-    if (event.state !== 'failed') return { ...peer, assignment }
-    return failed(state, { ...peer, assignment }, event)
+    if (event.state === 'failed') return failed(state, { ...peer, assignment }, event)
+    return {
+      ...peer,
+      assignment,
+      pledge: event.state === 'ready' ? stored(state, peer) : peer.pledge,
+    }
   })
   return before.state === event.state ? next : replanned(blamed(next, event))
+}
+
+type Fetched = { readonly fetchedBytes: number; readonly peerBytes: number }
+
+/** What is new since the last report; a device that takes back what it said counts nothing. */
+function withPieceBytes(state: SwarmState, before: Fetched, after: Fetched): SwarmState {
+  const peers = Math.max(0, after.peerBytes - before.peerBytes)
+  const all = Math.max(0, after.fetchedBytes - before.fetchedBytes)
+  if (all === 0) return state
+  const { pieceBytes } = state
+  return {
+    ...state,
+    pieceBytes: {
+      host: pieceBytes.host + Math.max(0, all - peers),
+      peers: pieceBytes.peers + Math.min(all, peers),
+    },
+  }
+}
+
+/** A device that holds its blocks has stored their pieces, whatever it said when it pledged. */
+function stored(state: SwarmState, peer: PeerState): PeerState['pledge'] {
+  const { pledge, assignment } = peer
+  if (pledge === null || !assignment?.range) return pledge
+  const { start, end } = assignment.range
+  const held = state.model.blocks.slice(start, end).flatMap(blockPieces)
+  return { ...pledge, cached: new Set([...pledge.cached, ...held.map(({ sha256 }) => sha256)]) }
 }
 
 /** A model that no device can load is given up, with the reason of the last one that tried. */
@@ -284,7 +321,13 @@ export function assigned(state: SwarmState, event: EventOf<'assigned'>): SwarmSt
     doneBytes: 0,
     totalBytes: 0,
     fetchedBytes: 0,
+    peerBytes: 0,
   }
   const next = withPeer(state, event.peer, (peer) => ({ ...peer, assignment, stepMs: null }))
-  return { ...next, nextAssignment: state.nextAssignment + 1, links: state.links + 1 }
+  return {
+    ...next,
+    nextAssignment: state.nextAssignment + 1,
+    links: state.links + 1,
+    sourcesSoughtAt: -Infinity,
+  }
 }

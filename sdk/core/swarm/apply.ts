@@ -98,6 +98,8 @@ function settle(state: SwarmState, event: Decision, now: number): SwarmState {
       return pairs.pairRetried(state, event, now)
     case 'pair-closed':
       return pairs.pairClosed(state, event)
+    case 'sources-sought':
+      return { ...state, sourcesSoughtAt: now }
     case 'session-opened':
       return requests.sessionOpened(state, event, now)
     case 'session-broken':

@@ -4,6 +4,7 @@ import { sameRange } from '../model/block-range.ts'
 import { planSwarm, type PlannedDevice } from '../plan/assign.ts'
 import { decideModel } from './decide-model.ts'
 import { decidePairs } from './decide-pairs.ts'
+import { decidePieces } from './decide-pieces.ts'
 import { repairSessions } from './decide-repair.ts'
 import { decideRequests, openSession, startSession } from './decide-requests.ts'
 import type { Decision } from './events.ts'
@@ -23,7 +24,7 @@ export function decide(state: SwarmState, now: number): readonly Decision[] {
   return []
 }
 
-/** In order of urgency: who is gone, what broke, who holds what, who talks to whom, what may start. */
+/** In order of urgency: who is gone, what broke, who holds what, who talks to whom, who fetches from whom, what may start. */
 const CHECKS: readonly ((state: SwarmState, now: number) => readonly Decision[])[] = [
   forgetLost,
   missSilent,
@@ -32,6 +33,7 @@ const CHECKS: readonly ((state: SwarmState, now: number) => readonly Decision[])
   assignBlocks,
   chooseRoute,
   decidePairs,
+  decidePieces,
   startSession,
   repairSessions,
   openSession,

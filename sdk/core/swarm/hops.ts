@@ -34,6 +34,7 @@ export function hopCosts(state: SwarmState, failureMs = UNKNOWN_HOP_MS): HopCost
   const known = new Map(state.knownHops)
   const failed = new Map<string, number>()
   for (const pair of state.pairs.values()) {
+    if (pair.purpose !== 'ring') continue
     const ms = pairHopMs(pair)
     const key = pairKey(pair.from, pair.to)
     if (ms !== null && pair.state === 'open') known.set(key, ms)

@@ -17,6 +17,7 @@ export type Pledge = {
   readonly memoryBytes: number
   readonly provider: Provider
   readonly threads: number
+  /** Pieces that it has stored. */
   readonly cached: ReadonlySet<PieceHash>
   readonly hidden: boolean
 }
@@ -32,6 +33,8 @@ export type Assignment = {
   readonly doneBytes: number
   readonly totalBytes: number
   readonly fetchedBytes: number
+  /** Those of them that came from peers. */
+  readonly peerBytes: number
 }
 
 export type PeerState = {
@@ -52,6 +55,10 @@ export type PeerState = {
   readonly pledge: Pledge | null
   /** Pledged on this connection and for the present model: only then may it be given orders. */
   readonly pledged: boolean
+  /** It fetches pieces from peers and gives them. */
+  readonly sharesPieces: boolean
+  /** Who said that it sent wrong bytes for a piece. */
+  readonly accusers: readonly PeerId[]
   readonly assignment: Assignment | null
   /** Mean of recent decode steps with the present range, ms. */
   readonly stepMs: number | null
@@ -73,9 +80,10 @@ export type PeerState = {
 
 export type LinkPath = 'direct' | 'turn' | 'relay' | 'local'
 
-/** The link between two peers. `from` is the initiator. */
+/** The link between two peers. `from` is the initiator; on a link for pieces it is the one that fetches. */
 export type PairState = {
   readonly pair: PairId
+  readonly purpose: 'ring' | 'pieces'
   readonly from: PeerId
   readonly to: PeerId
   /** Raised for every new try; reports about older ones are stale. */
@@ -201,6 +209,8 @@ export type SwarmState = {
   /** Raised by whatever the router looks at. */
   readonly links: number
   readonly routed: number
+  /** When sources of pieces were sought last and none was found, ms; -Infinity once one may be found again. */
+  readonly sourcesSoughtAt: number
   /** Blocks that the last plan could give to nobody. */
   readonly unassigned: readonly BlockRange[]
   /** The last plan: who is to hold what and why. null before the first. */
@@ -213,6 +223,8 @@ export type SwarmState = {
   readonly pairPrefix: string
   readonly nextSession: number
   readonly relayedBytes: number
+  /** Bytes of pieces that devices fetched, by where they came from. */
+  readonly pieceBytes: { readonly host: number; readonly peers: number }
   readonly laps: number
 }
 
@@ -237,6 +249,7 @@ export function emptySwarm(input: {
     planned: 0,
     links: 0,
     routed: 0,
+    sourcesSoughtAt: -Infinity,
     unassigned: [{ start: 0, end: input.model.blocks.length }],
     plan: null,
     route: null,
@@ -245,6 +258,7 @@ export function emptySwarm(input: {
     pairPrefix: input.pairPrefix,
     nextSession: input.firstSession,
     relayedBytes: 0,
+    pieceBytes: { host: 0, peers: 0 },
     laps: 0,
   }
 }

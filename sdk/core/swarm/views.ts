@@ -35,10 +35,15 @@ export function isAwaited(peer: Pick<PeerState, 'droppedAt' | 'pledge' | 'pledge
   return peer.droppedAt === null && peer.pledge !== null && !peer.pledged
 }
 
+/** The link of the ring. */
 export function pairBetween(state: SwarmState, a: PeerId, b: PeerId): PairState | null {
   for (const pair of state.pairs.values())
-    if ((pair.from === a && pair.to === b) || (pair.from === b && pair.to === a)) return pair
+    if (pair.purpose === 'ring' && joins(pair, a, b)) return pair
   return null
+}
+
+export function joins(pair: PairState, a: PeerId, b: PeerId): boolean {
+  return (pair.from === a && pair.to === b) || (pair.from === b && pair.to === a)
 }
 
 export function otherEnd(pair: PairState, peer: PeerId): PeerId {

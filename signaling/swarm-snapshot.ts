@@ -1,3 +1,4 @@
+import { lengthOf } from '../sdk/core/session/token-list.ts'
 import { blockPieces, type Block } from '../sdk/core/model/manifest.ts'
 import { swarmAdvice } from '../sdk/core/swarm/advice.ts'
 import type { PeerState, RequestState, SwarmState } from '../sdk/core/swarm/state.ts'
@@ -108,12 +109,13 @@ function requestView(request: RequestState): RequestView {
       wireMs,
     })),
     promptTokens: request.promptLength,
-    tokens: request.tokens,
+    tokens: lengthOf(request.answer),
+    repairs: request.repairs,
     firstTokenMs: request.firstTokenMs,
     lapMs: request.timings?.lapMs ?? null,
     computeMs: request.timings?.computeMs ?? null,
     hopMs: request.timings?.hopMs ?? null,
-    error: (request.error?.message ?? '').slice(0, 600),
+    error: ((request.error ?? request.broken?.error)?.message ?? '').slice(0, 600),
   }
 }
 

@@ -7,7 +7,13 @@ import type { PairState, PeerState, RequestState, RouteEntry, SwarmState } from 
 
 /** Questions that several parts ask of the state. */
 
+/** A session computes it, or will again. */
 export function isActive(request: RequestState): boolean {
+  return isRouted(request) || request.phase === 'repairing'
+}
+
+/** What its stages say counts. */
+export function isRouted(request: RequestState): boolean {
   return request.phase === 'opening' || request.phase === 'running'
 }
 
@@ -16,7 +22,8 @@ export function isOver(request: RequestState): boolean {
 }
 
 export function isReady(peer: PeerState): boolean {
-  return peer.droppedAt === null && peer.setAside === null && peer.assignment?.state === 'ready'
+  if (peer.droppedAt !== null || peer.silence !== null || peer.setAside !== null) return false
+  return peer.assignment?.state === 'ready'
 }
 
 /** It pledged once and must do so again before it may be given orders. */
@@ -62,7 +69,7 @@ export function planDevices(state: SwarmState): PlanDevice[] {
   const devices: PlanDevice[] = []
   for (const peer of state.peers.values()) {
     const { pledge } = peer
-    if (peer.role !== 'worker' || pledge === null) continue
+    if (peer.role !== 'worker' || pledge === null || peer.silence === 'long') continue
     devices.push({
       peer: peer.peer,
       pledgeBytes: Math.min(pledge.memoryBytes, peer.memoryLimit ?? Infinity),
@@ -99,26 +106,54 @@ const PATH_MS = { local: 0, direct: 0.5, turn: 3, relay: 4 } as const
 const HIDDEN_FACTOR = 3
 const HIDDEN_MS = 20
 
-/** The cheapest chain of ready devices; with `spread`, devices that already serve sessions cost more. */
-export function bestRoute(state: SwarmState, spread: boolean): Route | null {
+/** What a new route of a session takes over from the one that broke. */
+export type RouteMemory = {
+  /** Stages whose devices have the session in their caches. */
+  readonly stages: readonly RouteEntry[]
+  /** Devices that the route must do without. */
+  readonly shunned: readonly PeerId[]
+}
+
+/** What replacing a stage of a session costs: sending and computing again. */
+const REPLACED_STAGE_MS = 30
+/** A link that closed may need seconds to come back, or a device that nobody hears any more. */
+const BROKEN_HOP_MS = 100
+
+/**
+ * The cheapest chain of ready devices; with `spread`, devices that already serve sessions cost more; with
+ * `memory`, those that did not serve this session.
+ */
+export function bestRoute(
+  state: SwarmState,
+  spread: boolean,
+  memory: RouteMemory | null = null,
+): Route | null {
   const load = spread ? sessionsPerPeer(state) : new Map<PeerId, number>()
-  const stages: RouteStage[] = []
-  for (const peer of state.peers.values()) {
-    const range = peer.assignment?.range
-    if (!isReady(peer) || !range || peer.pledge === null || peer.pledge.memoryBytes === 0) continue
-    const layers = Math.max(1, layersIn(range, state.model.layerCount))
-    const ms =
-      peer.stepMs ?? layers * msPerLayer({ msPerLayer: null, provider: peer.pledge.provider })
-    const busy = ms * (1 + (load.get(peer.peer) ?? 0))
-    const stepMs = peer.pledge.hidden ? busy * HIDDEN_FACTOR + HIDDEN_MS : busy
-    stages.push({ peer: peer.peer, range, stepMs })
-  }
+  const stages = [...state.peers.values()].flatMap((peer) => {
+    const stage = routeStage(state, peer, load.get(peer.peer) ?? 0)
+    if (stage === null || memory === null) return stage ?? []
+    if (memory.shunned.includes(peer.peer)) return []
+    const isNew = !memory.stages.some((former) => former.peer === peer.peer)
+    return isNew ? { ...stage, stepMs: stage.stepMs + REPLACED_STAGE_MS } : stage
+  })
   const hops = hopTable(state)
   return cheapestRoute(
     state.model.blocks.length,
     stages,
     (from, to) => hops.get(pairKey(from, to)) ?? UNKNOWN_HOP_MS,
   )
+}
+
+/** `sessions`: how many it computes already. */
+function routeStage(state: SwarmState, peer: PeerState, sessions: number): RouteStage | null {
+  const range = peer.assignment?.range
+  const { pledge } = peer
+  if (!isReady(peer) || !range || pledge === null || pledge.memoryBytes === 0) return null
+  const layers = Math.max(1, layersIn(range, state.model.layerCount))
+  const ms = peer.stepMs ?? layers * msPerLayer({ msPerLayer: null, provider: pledge.provider })
+  const busy = ms * (1 + sessions)
+  const stepMs = pledge.hidden ? busy * HIDDEN_FACTOR + HIDDEN_MS : busy
+  return { peer: peer.peer, range, stepMs }
 }
 
 function hopTable(state: SwarmState): Map<string, number> {
@@ -128,7 +163,9 @@ function hopTable(state: SwarmState): Map<string, number> {
     const ms =
       known && pair.path !== null
         ? PATH_MS[pair.path] + (pair.rttMs ?? 1) / 2
-        : UNKNOWN_HOP_MS * (1 + pair.failures)
+        : pair.state === 'closed' && pair.failures > 0
+          ? BROKEN_HOP_MS * pair.failures
+          : UNKNOWN_HOP_MS * (1 + pair.failures)
     table.set(pairKey(pair.from, pair.to), ms)
   }
   return table

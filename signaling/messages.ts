@@ -95,6 +95,7 @@ function assignMessage(state: SwarmState, peer: PeerId): Outgoing[] {
     model: state.model.id,
     revision: state.model.revision,
     range: assignment.range === null ? null : { ...assignment.range },
+    ...(assignment.keep === null ? {} : { keep: { ...assignment.keep } }),
     reason: assignment.reason.slice(0, 200),
   }
   return [{ to: peer, message }]

@@ -90,5 +90,6 @@ function planDevice({ bytes, provider }: LentDevice, index: number): PlanDevice 
     cached: new Set(),
     range: null,
     ready: false,
+    keep: null,
   }
 }

@@ -1,8 +1,9 @@
 import { lengthOf } from '../sdk/core/session/token-list.ts'
 import { blockPieces, type Block } from '../sdk/core/model/manifest.ts'
+import { reviewPlan } from '../sdk/core/plan/review.ts'
 import { swarmAdvice } from '../sdk/core/swarm/advice.ts'
 import type { PeerState, RequestState, SwarmState } from '../sdk/core/swarm/state.ts'
-import { isComplete, missingRanges } from '../sdk/core/swarm/views.ts'
+import { isComplete, missingRanges, planDevices } from '../sdk/core/swarm/views.ts'
 import type { SwarmSnapshot } from '../sdk/protocol/swarm-snapshot.ts'
 
 type PeerView = SwarmSnapshot['peers'][number]
@@ -28,6 +29,7 @@ export function swarmSnapshotOf(state: SwarmState, origins: readonly string[]): 
     complete: isComplete(state),
     missing: missingRanges(state).map((range) => ({ ...range })),
     advice: swarmAdvice(state).slice(0, 300),
+    plan: planView(state),
     peers: [...state.peers.values()].slice(0, PEERS_SHOWN).map(peerView),
     links: [...state.pairs.values()].slice(0, PEERS_SHOWN).map((pair) => ({
       pair: pair.pair,
@@ -41,6 +43,31 @@ export function swarmSnapshotOf(state: SwarmState, origins: readonly string[]): 
     requests: [...state.requests.values()].slice(-REQUESTS_SHOWN).map(requestView),
     relayedBytes: state.relayedBytes,
     laps: state.laps,
+  }
+}
+
+function planView(state: SwarmState): SwarmSnapshot['plan'] {
+  const { model, minStages, plan } = state
+  if (plan === null) {
+    const missing = [{ start: 0, end: model.blocks.length }]
+    return { lapMs: null, stages: 0, missing, advice: '', devices: [] }
+  }
+  const { lapMs, stages, missing, advice, devices } = reviewPlan(
+    { model, minStages, devices: planDevices(state) },
+    plan,
+  )
+  return {
+    lapMs,
+    stages,
+    missing: missing.map((range) => ({ ...range })),
+    advice: advice.slice(0, 200),
+    devices: devices.slice(0, PEERS_SHOWN).map(({ peer, range, keep, bytes, reason }) => ({
+      peer,
+      range: range === null ? null : { ...range },
+      keep: keep === null ? null : { ...keep },
+      bytes,
+      reason: reason.slice(0, 200),
+    })),
   }
 }
 
@@ -113,10 +140,18 @@ function requestView(request: RequestState): RequestView {
     repairs: request.repairs,
     firstTokenMs: request.firstTokenMs,
     lapMs: request.timings?.lapMs ?? null,
+    ...predictionView(request),
     computeMs: request.timings?.computeMs ?? null,
     hopMs: request.timings?.hopMs ?? null,
     error: ((request.error ?? request.broken?.error)?.message ?? '').slice(0, 600),
   }
+}
+
+function predictionView({
+  prediction,
+}: RequestState): Pick<RequestView, 'predictedLapMs' | 'predictionMeasured'> {
+  if (prediction === null) return { predictedLapMs: null, predictionMeasured: false }
+  return { predictedLapMs: prediction.lapMs, predictionMeasured: prediction.isMeasured }
 }
 
 /** For whoever doesn't know the pool's secret: what the ring can do, and no name, note, error or address. */

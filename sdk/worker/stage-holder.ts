@@ -23,6 +23,8 @@ export type StageHolderDeps = {
   fetchPieces: FetchPieces
   report(message: ClientMessageOf<'stage-state'>): void
   onChange(): void
+  /** More pieces lie in the store than before. */
+  onStored(): void
 }
 
 export type HeldStage = {
@@ -66,19 +68,13 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
   }
 
   function announce(): void {
-    if (held === null) return
-    deps.report({
-      kind: 'stage-state',
-      assignment: held.assignment,
-      state: held.state,
-      doneBytes: held.doneBytes,
-      totalBytes: held.totalBytes,
-      fetchedBytes: held.fetchedBytes,
-      ...(held.error === null ? {} : { error: held.error.toWire() }),
-    })
+    if (held !== null) deps.report(reportOf(held))
   }
 
-  async function fetchAll(pieces: readonly Piece[], signal: AbortSignal): Promise<void> {
+  async function fetchAll(blocks: readonly Block[], signal: AbortSignal): Promise<void> {
+    const pieces = uniquePieces(blocks)
+    update({ totalBytes: pieces.reduce((sum, piece) => sum + piece.bytes, 0) })
+    announce()
     let announced = 0
     await deps.fetchPieces(pieces, {
       signal,
@@ -94,11 +90,7 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
   }
 
   async function load(manifest: Manifest, range: BlockRange, signal: AbortSignal): Promise<void> {
-    const blocks = manifest.blocks.slice(range.start, range.end)
-    const pieces = uniquePieces(blocks)
-    update({ totalBytes: pieces.reduce((sum, piece) => sum + piece.bytes, 0) })
-    announce()
-    await fetchAll(pieces, signal)
+    await fetchAll(manifest.blocks.slice(range.start, range.end), signal)
     update({ state: 'loading' })
     announce()
     await loadWanted(manifest, await deps.runner.setStage(manifest, range), signal)
@@ -116,6 +108,7 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
     signal.throwIfAborted()
     update({ state: 'ready' })
     announce()
+    deps.onStored()
   }
 
   async function reload(): Promise<boolean> {
@@ -164,19 +157,25 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
 
   async function carryOut(
     manifest: Manifest,
-    range: BlockRange | null,
+    { range, keep }: Pick<ServerMessageOf<'assign'>, 'range' | 'keep'>,
     signal: AbortSignal,
   ): Promise<void> {
     try {
       if (signal.aborted) return
       // A healthy runner answers at once; one whose thread died starts anew.
       await deps.runner.start()
-      if (range === null) await deps.runner.setStage(manifest, EMPTY)
-      else await load(manifest, range, signal)
+      if (range !== null) await load(manifest, range, signal)
+      else {
+        await deps.runner.setStage(manifest, EMPTY)
+        if (!keep) return
+        await fetchAll(manifest.blocks.slice(keep.start, keep.end), signal)
+        deps.onStored()
+      }
     } catch (thrown) {
       if (signal.aborted) return
       const error = toCrowdError(thrown, 'stage-failed')
-      const what = range === null ? 'nothing' : describeRange(range, manifest.layerCount)
+      const part = range ?? keep
+      const what = part ? describeRange(part, manifest.layerCount) : 'nothing'
       update({
         state: 'failed',
         error: new CrowdError(error.code, `${what}: ${error.message}`, { cause: error }),
@@ -204,7 +203,7 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
         error,
       }
       deps.onChange()
-      tail = tail.then(() => carryOut(manifest, order.range, signal))
+      tail = tail.then(() => carryOut(manifest, order, signal))
       return tail
     },
     reload() {
@@ -228,6 +227,12 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
       running.abort()
     },
   }
+}
+
+function reportOf(held: HeldStage): ClientMessageOf<'stage-state'> {
+  const { assignment, state, doneBytes, totalBytes, fetchedBytes, error } = held
+  const told = { assignment, state, doneBytes, totalBytes, fetchedBytes }
+  return { kind: 'stage-state', ...told, ...(error === null ? {} : { error: error.toWire() }) }
 }
 
 /** What comes later must not fail with it. */

@@ -58,6 +58,8 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
       if (message.state === 'ready' || message.state === 'failed') void announcer.storage()
     },
     onChange: changed,
+    // The planner goes by what is stored where.
+    onStored: () => void announcer.pledge(),
   })
   const links = createLinks({
     connector: deps.connector,

@@ -1,5 +1,6 @@
 import type { PairId } from '../ids.ts'
 import type { SwarmEvent } from './events.ts'
+import { isOtherHop, remembered } from './hops.ts'
 import type { LinkPath, PairState, SwarmState } from './state.ts'
 
 type EventOf<Kind extends SwarmEvent['kind']> = Extract<SwarmEvent, { kind: Kind }>
@@ -12,11 +13,13 @@ function withPair(
   const present = state.pairs.get(pair)
   if (!present) return state
   const next = change(present)
-  const rerouted = next.state !== present.state || next.path !== present.path
+  const isOther = isOtherHop(present, next)
+  const rerouted = isOther || next.state !== present.state || next.path !== present.path
   return {
     ...state,
     pairs: new Map(state.pairs).set(pair, next),
     links: rerouted ? state.links + 1 : state.links,
+    topology: isOther ? state.topology + 1 : state.topology,
   }
 }
 
@@ -60,9 +63,11 @@ export function pairRetried(
 }
 
 export function pairClosed(state: SwarmState, event: EventOf<'pair-closed'>): SwarmState {
+  const closed = state.pairs.get(event.pair)
+  if (!closed) return state
   const pairs = new Map(state.pairs)
   pairs.delete(event.pair)
-  return { ...state, pairs, links: state.links + 1 }
+  return { ...state, pairs, knownHops: remembered(state, closed), links: state.links + 1 }
 }
 
 const PATH_ORDER: readonly LinkPath[] = ['local', 'direct', 'turn', 'relay']

@@ -1,6 +1,9 @@
 import type { PeerId } from '../ids.ts'
 import { createStageSizes } from '../plan/memory.ts'
+import { updateSpeed, type Speed } from '../plan/speed.ts'
+import { createWork } from '../plan/work.ts'
 import type { SwarmEvent } from './events.ts'
+import { forgotten } from './hops.ts'
 import type { Assignment, PairState, PeerState, RouteEntry, SwarmState } from './state.ts'
 
 type EventOf<Kind extends SwarmEvent['kind']> = Extract<SwarmEvent, { kind: Kind }>
@@ -47,6 +50,7 @@ export function peerJoined(
     pledged: false,
     assignment: null,
     stepMs: null,
+    speed: null,
     steps: 0,
     tokens: 0,
     computedAt: null,
@@ -61,12 +65,13 @@ export function peerJoined(
 }
 
 function returned(former: PeerState, fresh: PeerState): PeerState {
-  const { stepMs, tokens, memoryLimit, strikes, goodAnswers, assignment, pledge } = former
+  const { stepMs, speed, tokens, memoryLimit, strikes, goodAnswers, assignment, pledge } = former
   return {
     ...fresh,
     pledge,
     assignment: assignment === null ? null : unconfirmed(assignment),
     stepMs,
+    speed,
     tokens,
     memoryLimit,
     strikes,
@@ -96,7 +101,7 @@ export function peerGone(state: SwarmState, peer: PeerId): SwarmState {
   const pairs = new Map(
     [...state.pairs].filter(([, pair]) => pair.from !== peer && pair.to !== peer),
   )
-  return replanned({ ...state, peers, pairs })
+  return replanned({ ...state, peers, pairs, knownHops: forgotten(state, peer) })
 }
 
 /** Whoever was not heard for a while counts again at once. */
@@ -214,14 +219,31 @@ export function statsReported(
   const peer = state.peers.get(event.peer)
   if (peer?.assignment?.number !== event.assignment) return state
   const { steps, tokens } = event
-  // Nothing measured, or less than its clock can tell: no reason to believe that it takes no time.
-  const stepMs = event.stepMs === null || event.stepMs === 0 ? peer.stepMs : event.stepMs
+  const measuredMs = measured(event)
+  const stepMs = measuredMs ?? peer.stepMs
   const computedAt = steps === peer.steps ? peer.computedAt : now
-  const told = { stepMs, steps, tokens, computedAt }
+  const speed = measuredSpeed(state, peer, measuredMs)
+  const told = { stepMs, speed, steps, tokens, computedAt }
   const next = withPeer(state, event.peer, (before) => ({ ...before, ...told }))
-  const before = peer.stepMs ?? 0
-  const rerouted = Math.abs((stepMs ?? 0) - before) > before * SPEED_CHANGE
-  return rerouted ? { ...next, links: next.links + 1 } : next
+  if (speed?.settledMs !== peer.speed?.settledMs) return replanned(next)
+  return isOtherStep(peer.stepMs ?? 0, stepMs ?? 0) ? { ...next, links: next.links + 1 } : next
+}
+
+/** 0 is less than its clock can tell: no reason to believe that it takes no time. */
+function measured({ stepMs }: EventOf<'stats-reported'>): number | null {
+  return stepMs === 0 ? null : stepMs
+}
+
+function isOtherStep(before: number, after: number): boolean {
+  return Math.abs(after - before) > before * SPEED_CHANGE
+}
+
+/** A measurement belongs to the device: it says how fast it will be with any other range. */
+function measuredSpeed(state: SwarmState, peer: PeerState, stepMs: number | null): Speed | null {
+  const range = peer.assignment?.range
+  if (stepMs === null || !range || peer.pledge === null) return peer.speed
+  const layers = createWork(state.model).layers(peer.pledge.provider, range)
+  return layers === 0 ? peer.speed : updateSpeed(peer.speed, stepMs / layers)
 }
 
 export function struck(state: SwarmState, event: EventOf<'struck'>): SwarmState {
@@ -256,6 +278,7 @@ export function assigned(state: SwarmState, event: EventOf<'assigned'>): SwarmSt
   const assignment: Assignment = {
     number: state.nextAssignment,
     range: event.range,
+    keep: event.keep,
     reason: event.reason,
     state: 'ordered',
     doneBytes: 0,

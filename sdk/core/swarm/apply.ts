@@ -89,7 +89,7 @@ function settle(state: SwarmState, event: Decision, now: number): SwarmState {
     case 'assigned':
       return peers.assigned(state, event)
     case 'planned':
-      return { ...state, planned: state.topology, unassigned: event.unassigned }
+      return { ...state, planned: state.topology, plan: event.plan, unassigned: event.plan.missing }
     case 'routed':
       return { ...state, routed: state.links, route: event.route }
     case 'pair-opened':

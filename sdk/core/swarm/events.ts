@@ -1,6 +1,7 @@
 import type { WireError } from '../errors.ts'
 import type { PairId, PeerId, RequestId, SessionId } from '../ids.ts'
 import type { BlockRange } from '../model/block-range.ts'
+import type { SwarmPlan } from '../plan/assign.ts'
 import type { SamplingParams } from '../sampling/params.ts'
 import type { FinishReason, RequestTimings } from '../session/request.ts'
 import type { LinkPath, PeerRole, Pledge, RouteEntry, ServedModel, StageReady } from './state.ts'
@@ -117,9 +118,10 @@ export type Decision =
       readonly kind: 'assigned'
       readonly peer: PeerId
       readonly range: BlockRange | null
+      readonly keep: BlockRange | null
       readonly reason: string
     }
-  | { readonly kind: 'planned'; readonly unassigned: readonly BlockRange[] }
+  | { readonly kind: 'planned'; readonly plan: SwarmPlan }
   | { readonly kind: 'routed'; readonly route: readonly RouteEntry[] | null }
   | { readonly kind: 'pair-opened'; readonly from: PeerId; readonly to: PeerId }
   | { readonly kind: 'pair-retried'; readonly pair: PairId }

@@ -2,11 +2,14 @@ import type { WireError } from '../errors.ts'
 import type { ModelId, PairId, PeerId, PieceHash, RequestId, SessionId } from '../ids.ts'
 import type { BlockRange } from '../model/block-range.ts'
 import type { Provider } from '../model/provider.ts'
+import type { SwarmPlan } from '../plan/assign.ts'
 import type { PlanModel } from '../plan/device.ts'
+import type { Speed } from '../plan/speed.ts'
 import type { SamplingParams } from '../sampling/params.ts'
 import type { FinishReason, RequestTimings } from '../session/request.ts'
 import type { StageRows } from '../session/resume-plan.ts'
 import type { TokenList } from '../session/token-list.ts'
+import type { LapPrediction } from './predict.ts'
 
 export type PeerRole = 'worker' | 'asker' | 'watcher'
 
@@ -22,6 +25,8 @@ export type Pledge = {
 export type Assignment = {
   readonly number: number
   readonly range: BlockRange | null
+  /** As a spare: what it keeps stored without loading it. */
+  readonly keep: BlockRange | null
   readonly reason: string
   readonly state: 'ordered' | 'fetching' | 'loading' | 'ready' | 'failed'
   readonly doneBytes: number
@@ -50,6 +55,8 @@ export type PeerState = {
   readonly assignment: Assignment | null
   /** Mean of recent decode steps with the present range, ms. */
   readonly stepMs: number | null
+  /** The device's own, whatever it held when it was measured; null before the first measurement. */
+  readonly speed: Speed | null
   readonly steps: number
   readonly tokens: number
   /** When it last told of steps that were new, ms; null before the first. */
@@ -136,6 +143,8 @@ export type RequestState = {
   /** Rows that each stage has computed, as far as they told. */
   readonly positions: readonly number[]
   readonly timings: RequestTimings | null
+  /** What a lap of the present route was expected to take; null before it has one. */
+  readonly prediction: LapPrediction | null
   /** Mean compute of a decode step by stage, ms; null before a stage reported. */
   readonly stageMs: readonly (number | null)[]
   /** Half the round trip of the link behind each stage when the laps were timed last, ms. */
@@ -182,6 +191,8 @@ export type SwarmState = {
   readonly changeFailure: { readonly name: string; readonly error: WireError } | null
   readonly peers: ReadonlyMap<PeerId, PeerState>
   readonly pairs: ReadonlyMap<PairId, PairState>
+  /** Cost of hops over links that are closed now, by both peers, ms. */
+  readonly knownHops: ReadonlyMap<string, number>
   /** In the order of arrival; ended ones stay a while for the dashboard. */
   readonly requests: ReadonlyMap<string, RequestState>
   /** Raised by whatever the planner looks at; `planned` is the number it saw last. */
@@ -192,6 +203,8 @@ export type SwarmState = {
   readonly routed: number
   /** Blocks that the last plan could give to nobody. */
   readonly unassigned: readonly BlockRange[]
+  /** The last plan: who is to hold what and why. null before the first. */
+  readonly plan: SwarmPlan | null
   /** The chain for the next session, linked ahead of time; null = not covered. */
   readonly route: readonly RouteEntry[] | null
   readonly nextAssignment: number
@@ -218,12 +231,14 @@ export function emptySwarm(input: {
     changeFailure: null,
     peers: new Map(),
     pairs: new Map(),
+    knownHops: new Map(),
     requests: new Map(),
     topology: 0,
     planned: 0,
     links: 0,
     routed: 0,
     unassigned: [{ start: 0, end: input.model.blocks.length }],
+    plan: null,
     route: null,
     nextAssignment: 1,
     nextPair: 1,

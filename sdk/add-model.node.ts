@@ -1,23 +1,31 @@
-import { mkdir, rm, rmdir } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { CrowdError } from './core/errors.ts'
 import type { ModelId } from './core/ids.ts'
-import type { WeightDtype } from './core/model/manifest.ts'
+import type { Manifest } from './core/model/manifest.ts'
+import {
+  asWeightDtype,
+  type AskedDtype,
+  type ExportChoice,
+} from './core/model/onnx/export-files.ts'
 import { checkDiskSpace } from './hub/disk-space.node.ts'
 import { downloadFiles, missingBytes, type FilesProgress } from './hub/download-files.node.ts'
 import { lockFolder } from './hub/folder-lock.node.ts'
 import type { HubOptions } from './hub/hub-options.ts'
+import { downloadDirectory, removeDownload } from './hub/kept-downloads.node.ts'
 import { formatModelRef, readModelRef } from './hub/model-ref.ts'
 import {
   importModel,
-  readSourceConfig,
+  lookAtSource,
   type ImportOptions,
   type ImportProgress,
 } from './import/import-model.node.ts'
 import { isModelName, type KnownModel, type ModelOrigin } from './import/known-model.ts'
 import {
   findKnownModel,
+  listKnownModels,
   openKnownModel,
+  removeUnfinished,
   storeDirectory,
   writeKnownModel,
   type AddedModel,
@@ -33,7 +41,8 @@ export type AddModelRequest = {
   readonly dataDir: string
   readonly hub: HubOptions
   readonly signal: AbortSignal
-  readonly dtype?: WeightDtype | undefined
+  /** How weights are to be kept, or which of the files of an ONNX export is meant. */
+  readonly dtype?: AskedDtype | undefined
   readonly name?: string | undefined
   readonly contextLength?: number | undefined
   /** Keeps what was downloaded beside the blocks that were made of it. */
@@ -44,6 +53,8 @@ export type AddModelRequest = {
 export type AddModelEvents = {
   /** Before anything large is fetched; false stops. */
   readonly confirm?: (plan: AddPlan) => Promise<boolean>
+  /** Hears which of the files of an ONNX export is taken. */
+  readonly choice?: (choice: ExportChoice) => void
   readonly download?: (progress: FilesProgress) => void
   readonly import?: (progress: ImportProgress) => void
 }
@@ -94,14 +105,15 @@ export async function addModel(request: AddModelRequest): Promise<AddedModel> {
   })
   const present = await alreadyAdded(request, name, found.origin)
   if (present !== null) return present
-  const directory = join(dataDir, 'downloads', ref.repo.replace('/', '--'), found.listing.commit)
+  if (found.chosen.choice) request.on?.choice?.(found.chosen.choice)
+  const directory = downloadDirectory(dataDir, ref.repo, found.listing.commit)
   const downloaded = await download(request, { name, found, directory, from: formatModelRef(ref) })
   return finish(request, name, downloaded)
 }
 
 /** Given, or the source's own with what was asked for. */
 async function chooseName({ name, dtype }: AddModelRequest, own: string): Promise<string> {
-  const chosen = name ?? nameOfPath(dtype === undefined ? own : `${own.slice(0, 75)}-${dtype}`)
+  const chosen = name ?? nameOfPath(dtype === undefined ? own : `${own.slice(0, 74)}-${dtype}`)
   if (!isModelName(chosen)) {
     const allowed = 'letters, digits, ".", "-" and "_", at most 80'
     throw new CrowdError('bad-option', `--name: "${chosen}" is no name: it may hold ${allowed}`)
@@ -173,7 +185,8 @@ async function download(
 function estimateStore(request: AddModelRequest, { chosen, config }: HubModel): number {
   const bytes = chosen.files.reduce((sum, file) => sum + file.bytes, 0)
   if (chosen.kind !== 'safetensors') return Math.ceil(bytes * 1.3)
-  const { blocks } = previewConfig(config, request.dtype ?? 'f16', request.contextLength)
+  const dtype = asWeightDtype(request.dtype ?? 'f16', 'It')
+  const { blocks } = previewConfig(config, dtype, request.contextLength)
   const planned = blocks.reduce((sum, block) => sum + block.dataBytes, 0)
   return request.dtype === undefined ? Math.max(bytes, planned) : planned
 }
@@ -182,15 +195,13 @@ async function finish(request: AddModelRequest, name: string, source: Source): P
   const { dataDir, signal, dtype, contextLength } = request
   if (signal.aborted) throw new CrowdError('aborted', 'nothing was added')
   const storeDir = storeDirectory(dataDir, name)
-  const options = importOptions(request, name)
-  const manifest = await importModel(source.path, storeDir, options).catch((thrown: unknown) => {
-    // It may be of use to a newer version, or to its owner.
-    if (source.downloaded !== null)
-      request.hub.notice?.(`the download is kept in ${source.downloaded}`)
+  const isKept = request.keepSource === true
+  const { manifest, config } = await cut(request, name, source).catch(async (thrown: unknown) => {
+    await removeUnfinished(dataDir, name)
+    if (!isKept) await settleDownload(request, source, isHopeless(thrown))
     throw thrown
   })
-  const isKept = request.keepSource === true
-  const traits = readTraits((await readSourceConfig(source.path, dtype)).config)
+  const traits = readTraits(config)
   const known: KnownModel = {
     name,
     origin: source.origin,
@@ -202,8 +213,52 @@ async function finish(request: AddModelRequest, name: string, source: Source): P
     keptSource: isKept ? source.downloaded : null,
   }
   await writeKnownModel(dataDir, known)
-  if (source.downloaded !== null && !isKept) await removeDownload(source.downloaded)
+  if (!isKept) await removeUnkept(dataDir, source)
   return { ...known, manifest, storeDir }
+}
+
+async function cut(
+  request: AddModelRequest,
+  name: string,
+  { path }: Source,
+): Promise<{ readonly manifest: Manifest; readonly config: unknown }> {
+  const { config, exported } = await lookAtSource(path, request.dtype)
+  if (exported?.choice) request.on?.choice?.(exported.choice)
+  const storeDir = storeDirectory(request.dataDir, name)
+  return { manifest: await importModel(path, storeDir, importOptions(request, name)), config }
+}
+
+/** After a failure: what would fail again is deleted, what may go on is kept. */
+async function settleDownload(
+  request: AddModelRequest,
+  source: Source,
+  hopeless: boolean,
+): Promise<void> {
+  const { downloaded, origin } = source
+  if (downloaded === null || origin.kind === 'path') return
+  if (hopeless && (await removeUnkept(request.dataDir, source))) {
+    request.hub.notice?.('the download was deleted, since cutting it would fail again')
+    return
+  }
+  const hint = `to delete it: crowdinfer model remove ${origin.repo}`
+  request.hub.notice?.(`the download is kept in ${downloaded}; ${hint}`)
+}
+
+/** @returns whether it was deleted: a model that was added with its source may have the same */
+async function removeUnkept(dataDir: string, { downloaded }: Source): Promise<boolean> {
+  if (downloaded === null) return false
+  const known = await listKnownModels(dataDir)
+  if (known.some(({ keptSource }) => keptSource === downloaded)) return false
+  await removeDownload(downloaded)
+  return true
+}
+
+/** The files are what the hub lists: cutting them again would fail again. */
+function isHopeless(thrown: unknown): boolean {
+  return (
+    thrown instanceof CrowdError &&
+    (thrown.code === 'model-unsupported' || thrown.code === 'model-invalid')
+  )
 }
 
 function importOptions({ dtype, contextLength, on }: AddModelRequest, name: string): ImportOptions {
@@ -214,10 +269,4 @@ function importOptions({ dtype, contextLength, on }: AddModelRequest, name: stri
     ...(contextLength === undefined ? {} : { contextLength }),
     ...(on?.import ? { onProgress: on.import } : {}),
   }
-}
-
-/** With the folder of its repository, once that is empty. */
-export async function removeDownload(directory: string): Promise<void> {
-  await rm(directory, { recursive: true, force: true })
-  await rmdir(dirname(directory)).catch(() => undefined)
 }

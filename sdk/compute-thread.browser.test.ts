@@ -106,6 +106,7 @@ it('runs sessions in the Web Worker; when it dies the host hears of each, and th
     onChange: () => undefined,
     onBadFrame: () => undefined,
     now: () => performance.now(),
+    later: () => () => undefined,
   })
   const kinds = () => told.map(({ kind }) => kind)
   await runner.start()
@@ -141,6 +142,8 @@ function order(epoch: number): SessionOrder {
     nextPair: 'pair' as PairId,
     sampling: GREEDY,
     history: [],
+    answered: 0,
+    keep: 0,
     promptLength: 1,
     maxTokens: 10,
     stopIds: [],

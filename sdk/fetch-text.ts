@@ -1,5 +1,6 @@
 import { CrowdError, toCrowdError } from './core/errors.ts'
 import { FETCH_STALL_MS, FETCH_TRIES } from './core/limits.ts'
+import { readBody } from './storage/read-body.ts'
 import { abortedError, type DownloadTiming } from './storage/download.ts'
 
 export type FetchTextDeps = {
@@ -51,15 +52,17 @@ async function tryOnce(
   limits: { readonly maxChars: number; readonly signal: AbortSignal },
 ): Promise<Tried> {
   try {
-    const response = await fetch(url, {
-      cache: 'no-cache',
-      signal: AbortSignal.any([limits.signal, AbortSignal.timeout(FETCH_STALL_MS)]),
-    })
+    const signal = AbortSignal.any([limits.signal, AbortSignal.timeout(FETCH_STALL_MS)])
+    const response = await fetch(url, { cache: 'no-cache', signal })
     const { ok, status } = response
     if (!ok) return failed(`the host answered ${status}`, isPassing(status))
-    const text = await response.text()
-    if (text.length > limits.maxChars) return failed('it is larger than it may be', false)
-    return { kind: 'text', text }
+    const decoder = new TextDecoder()
+    let text = ''
+    for await (const bytes of readBody(response.body, signal)) {
+      text += decoder.decode(bytes, { stream: true })
+      if (text.length > limits.maxChars) return failed('it is larger than it may be', false)
+    }
+    return { kind: 'text', text: text + decoder.decode() }
   } catch (thrown) {
     if (limits.signal.aborted) throw abortedError()
     return failed(toCrowdError(thrown).message, true)

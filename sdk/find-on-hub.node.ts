@@ -4,7 +4,7 @@ import { fileAddress, listHubFiles, type HubFile, type HubListing } from './hub/
 import type { HubOptions } from './hub/hub-options.ts'
 import { readHubText } from './hub/hub-text.ts'
 import type { ModelRef } from './hub/model-ref.ts'
-import type { WeightDtype } from './core/model/manifest.ts'
+import type { AskedDtype } from './core/model/onnx/export-files.ts'
 import type { ModelOrigin } from './import/known-model.ts'
 
 /** A model on a hub, looked at but not downloaded. */
@@ -21,12 +21,12 @@ const TEXT_MAX_BYTES = 32 * 1024 * 1024
 
 /**
  * Pins a model's commit and chooses its files.
- * @throws CrowdError hub-unavailable, hub-denied, model-not-found, model-invalid, model-unsupported, aborted
+ * @throws CrowdError hub-unavailable, hub-denied, model-not-found, bad-option, model-invalid, model-unsupported, aborted
  */
 export async function findOnHub(
   hub: HubOptions,
   ref: ModelRef,
-  wish: { readonly dtype: WeightDtype | null; readonly signal: AbortSignal },
+  wish: { readonly dtype: AskedDtype | null; readonly signal: AbortSignal },
 ): Promise<HubModel> {
   const { dtype, signal } = wish
   const { repo, revision, part } = ref

@@ -1,14 +1,22 @@
 import { CrowdError } from './core/errors.ts'
 import { isRecord } from './core/model/json-fields.ts'
 import type { Manifest, WeightDtype } from './core/model/manifest.ts'
+import { asWeightDtype, type AskedDtype } from './core/model/onnx/export-files.ts'
 import type { HubOptions } from './hub/hub-options.ts'
 import { readModelRef } from './hub/model-ref.ts'
 import { describeOrigin } from './import/known-model.ts'
-import { readSourceConfig } from './import/import-model.node.ts'
+import { importOnnx } from './import/import-onnx.node.ts'
+import { lookAtSource } from './import/import-model.node.ts'
 import { openModelSource } from './import/model-source.node.ts'
 import { readManifest, readPiece } from './import/model-store.node.ts'
 import { findKnownModel, openKnownModel, storeDirectory } from './import/model-registry.node.ts'
-import { previewConfig, readTraits, type PreviewedModel } from './import/preview-model.ts'
+import type { OnnxModel } from './import/onnx-files.node.ts'
+import {
+  previewConfig,
+  readTraits,
+  type ModelTraits,
+  type PreviewedModel,
+} from './import/preview-model.ts'
 import { findModel, type FoundModel } from './import/stored-model.node.ts'
 import { findOnHub } from './find-on-hub.node.ts'
 import { reportSizes, type ModelSizes } from './model-report.ts'
@@ -17,7 +25,7 @@ export type ModelReport = ModelSizes & {
   readonly name: string
   /** What it was or would be made of. */
   readonly from: string
-  /** `ready`: blocks lie on this disk. `preview`: planned from its config. */
+  /** `ready`: blocks lie on this disk. `preview`: planned from its config and headers. */
   readonly state: 'ready' | 'preview'
   readonly architecture: string
   readonly dtype: WeightDtype
@@ -43,7 +51,7 @@ export type InspectRequest = {
   readonly dataDir: string
   readonly hub: HubOptions
   readonly signal: AbortSignal
-  readonly dtype?: WeightDtype | undefined
+  readonly dtype?: AskedDtype | undefined
   readonly contextLength?: number | undefined
 }
 
@@ -101,10 +109,12 @@ async function inspectPath(
   const isAdded = (await findKnownModel(request.dataDir, name)) !== null
   // What was cut for a host already needs no guess.
   const manifest = isAdded ? null : await readManifest(storeDir).catch(() => null)
-  const { isExport } = await readSourceConfig(path, request.dtype)
-  if (isExport) {
-    const message = `${path} is an ONNX export, which is only read as it is cut: crowdinfer model add it, then inspect its name.`
-    throw new CrowdError('model-unsupported', message)
+  const { config, exported } = await lookAtSource(path, request.dtype)
+  if (exported) {
+    const own = { name, from, exported, config }
+    if (manifest === null || request.dtype !== undefined) return exportReport(request, own)
+    const traits = pick(readTraits(config))
+    return { ...(await readyReport(request, storeDir, manifest)), name, from, ...traits }
   }
   const source = await openModelSource(path)
   try {
@@ -116,12 +126,50 @@ async function inspectPath(
       })
       return previewReport(request, config, { name, from, chatTemplate })
     }
-    const { experts, slidingWindow } = readTraits(config)
-    const report = await readyReport(request, storeDir, manifest)
-    return { ...report, name, from, experts, slidingWindow }
+    const traits = pick(readTraits(config))
+    return { ...(await readyReport(request, storeDir, manifest)), name, from, ...traits }
   } finally {
     await source.close()
   }
+}
+
+/** Of an export, by its graph; its weights are not read, and nothing is kept. */
+async function exportReport(
+  request: InspectRequest,
+  own: {
+    readonly name: string
+    readonly from: string
+    readonly exported: OnnxModel
+    readonly config: unknown
+  },
+): Promise<ModelReport> {
+  const { name, from, exported, config } = own
+  const source = await importOnnx(exported)
+  try {
+    const { model, tied } = source.preview(request.contextLength)
+    const chatTemplate = await hasTemplate(async (file) => {
+      const bytes = await source.readFile(file)
+      return bytes === null ? null : new TextDecoder().decode(bytes)
+    })
+    return {
+      name,
+      from,
+      chatTemplate,
+      state: 'preview',
+      ...shapeOf(model, request),
+      ...pick(readTraits(config)),
+      ...sizesOf(model, request, tied),
+    }
+  } finally {
+    await source.close()
+  }
+}
+
+function pick({
+  experts,
+  slidingWindow,
+}: ModelTraits): Pick<ModelTraits, 'experts' | 'slidingWindow'> {
+  return { experts, slidingWindow }
 }
 
 function parseJson(text: string, file: string): unknown {
@@ -160,7 +208,8 @@ function previewReport(
   config: unknown,
   rest: Pick<ModelReport, 'name' | 'from' | 'chatTemplate'>,
 ): ModelReport {
-  const model = previewConfig(config, request.dtype ?? ownDtype(config), request.contextLength)
+  const dtype = asWeightDtype(request.dtype ?? ownDtype(config), rest.name)
+  const model = previewConfig(config, dtype, request.contextLength)
   const { experts, slidingWindow, tied } = readTraits(config)
   const shape = shapeOf(model, request)
   return {

@@ -59,6 +59,7 @@ function hostSessions(lanePort: MessagePort, sessionPort: MessagePort): void {
     },
     sendOnLane: lanes.send,
     now: timers.now,
+    later: timers.after,
   })
 }
 

@@ -1,4 +1,5 @@
 import { addModel, type AddModelRequest } from '../sdk/add-model.node.ts'
+import type { ExportChoice } from '../sdk/core/model/onnx/export-files.ts'
 import type { HubOptions } from '../sdk/hub/hub-options.ts'
 import { storedBytes, type AddedModel } from '../sdk/import/model-registry.node.ts'
 import type { Ask } from './ask-person.ts'
@@ -36,6 +37,10 @@ export async function addWithProgress(
       ...request,
       hub: { ...settings, notice },
       on: {
+        choice: (choice) => {
+          const line = choiceLine(choice)
+          if (line !== null) print(line)
+        },
         confirm: async ({ name, from, downloadBytes, storeBytes }) => {
           const room = `${formatBytes(downloadBytes)} to download, about ${formatBytes(storeBytes)} to keep`
           print(`${plain(from)} from ${settings.hubUrl.host}: ${room}, as ${name}`)
@@ -54,6 +59,12 @@ export async function addWithProgress(
   } finally {
     phases.at(-1)?.line.close()
   }
+}
+
+/** null where there was nothing to choose. */
+function choiceLine({ path, dtype, others }: ExportChoice): string | null {
+  if (dtype === null || others.length === 0) return null
+  return `of the ONNX exports: ${dtype} (${plain(path)}); --dtype takes another: ${others.join(', ')}`
 }
 
 function summary({ name, manifest, keptSource }: AddedModel, seconds: number | null): string {

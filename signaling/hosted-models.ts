@@ -5,6 +5,8 @@ import type { HostedModel } from './hosted-model.ts'
 /** The models that the swarm has to do with: the served one, and beside it the next or the former one. */
 export type HostedModels = {
   served(): HostedModel
+  /** All that devices may fetch now. */
+  needed(): readonly HostedModel[]
   /** What devices may fetch under this id; of two builds the served one. */
   withId(id: string): HostedModel | undefined
   /** To be called before the swarm is told of it. Those that it has no more to do with are forgotten. */
@@ -21,7 +23,14 @@ export function createHostedModels(first: HostedModel, state: () => SwarmState):
     )
   }
 
+  function needed(): HostedModel[] {
+    const { model: served, change } = state()
+    const wanted = [served, change?.next?.model, change?.former?.model]
+    return [...new Set(wanted.flatMap((one) => (one === undefined ? [] : (find(one) ?? []))))]
+  }
+
   return {
+    needed,
     served() {
       const found = find(state().model)
       if (found === undefined) throw new CrowdError('internal', 'the served model is not here')
@@ -34,10 +43,7 @@ export function createHostedModels(first: HostedModel, state: () => SwarmState):
       return one === undefined ? undefined : find(one)
     },
     add(model) {
-      const { model: served, change } = state()
-      const needed = [served, change?.next?.model, change?.former?.model]
-      const kept = needed.flatMap((one) => (one === undefined ? [] : (find(one) ?? [])))
-      models = [model, ...new Set(kept)]
+      models = [model, ...needed().filter((one) => one !== model)]
     },
   }
 }

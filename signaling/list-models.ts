@@ -1,5 +1,6 @@
 import { toCrowdError } from '../sdk/core/errors.ts'
 import type { Manifest } from '../sdk/core/model/manifest.ts'
+import type { KeptDownload } from '../sdk/hub/kept-downloads.node.ts'
 import { describeOrigin } from '../sdk/import/known-model.ts'
 import {
   listKnownModels,
@@ -11,12 +12,13 @@ import { readManifest } from '../sdk/import/model-store.node.ts'
 import { builtinModels } from '../sdk/import/resolve-model.node.ts'
 import { builtinDirectory } from '../sdk/import/stored-model.node.ts'
 import { formatBytes, plain, table } from './model-texts.ts'
+import { unfinishedDownloads } from './remove-model.ts'
 
 export type ListedModel = {
   readonly name: string
   readonly from: string
-  /** Built in: it is cut when it is first needed. */
-  readonly kind: 'built-in' | 'added'
+  /** Built in: it is cut when it is first needed. Download: it is no model yet. */
+  readonly kind: 'built-in' | 'added' | 'download'
   /** null while there are no blocks of it. */
   readonly dtype: string | null
   readonly bytes: number
@@ -25,11 +27,12 @@ export type ListedModel = {
   readonly problem: string | null
 }
 
-/** The built-in models, then those that were added. @throws CrowdError model-invalid */
+/** The built-in models, those that were added, then downloads that are none yet. @throws CrowdError model-invalid */
 export async function listModels(dataDir: string): Promise<ListedModel[]> {
   const known = await listKnownModels(dataDir)
   const builtin = await builtinModels(builtinDirectory())
-  return Promise.all([
+  const downloads = await unfinishedDownloads(dataDir)
+  const models = await Promise.all([
     ...builtin.map(async (name): Promise<ListedModel> => {
       const manifest = await readManifest(storeDirectory(dataDir, name)).catch(() => null)
       return { name, from: 'built in', kind: 'built-in', ...factsOf(manifest), problem: null }
@@ -44,6 +47,12 @@ export async function listModels(dataDir: string): Promise<ListedModel[]> {
       }
     }),
   ])
+  return [...models, ...downloads.map(listedDownload)]
+}
+
+function listedDownload({ repo, commit, bytes }: KeptDownload): ListedModel {
+  const from = `${repo}@${commit.slice(0, 8)}`
+  return { name: repo, from, kind: 'download', ...factsOf(null), bytes, problem: null }
 }
 
 function factsOf(
@@ -55,12 +64,16 @@ function factsOf(
 }
 
 export function listLines(models: readonly ListedModel[], columns: number): string[] {
-  const rows = models.map(({ name, from, dtype, bytes, contextLength, problem }) => [
+  const rows = models.map(({ name, from, kind, dtype, bytes, contextLength, problem }) => [
     plain(name),
     dtype ?? '–',
     bytes === 0 ? '–' : formatBytes(bytes),
     contextLength === null ? '–' : String(contextLength),
-    plain(problem === null ? from : `DAMAGED: ${problem}`),
+    plain(problem === null ? originOf(kind, from) : `DAMAGED: ${problem}`),
   ])
   return table([['NAME', 'DTYPE', 'ON DISK', 'CONTEXT', 'FROM'], ...rows], columns)
+}
+
+function originOf(kind: ListedModel['kind'], from: string): string {
+  return kind === 'download' ? `${from}, an unfinished download: add it again, or remove it` : from
 }

@@ -1,5 +1,7 @@
 import type { PeerId } from '../sdk/core/ids.ts'
 import { needsHistory } from '../sdk/core/sampling/params.ts'
+import { planResume, type StageRows } from '../sdk/core/session/resume-plan.ts'
+import { lengthOf, tokensOf } from '../sdk/core/session/token-list.ts'
 import type { SwarmEvent } from '../sdk/core/swarm/events.ts'
 import type { PairState, RequestState, SwarmState } from '../sdk/core/swarm/state.ts'
 import { isActive, nextPair, otherEnd } from '../sdk/core/swarm/views.ts'
@@ -30,9 +32,9 @@ export function messagesFor(
     case 'peer-forgotten':
       return goneMessages(before, event.peer)
     case 'session-opened':
-      return openMessages(after, event.key)
+      return [...leftMessages(before, after, event.key), ...openMessages(after, event.key)]
     case 'session-started':
-      return startMessage(before, event.key)
+      return startMessages(before, event.key)
     case 'token-chosen':
       return tokenMessage(before, event)
     case 'request-ended':
@@ -41,6 +43,9 @@ export function messagesFor(
       return modelMessages(after)
     case 'peer-joined':
     case 'peer-dropped':
+    case 'peer-silent':
+    case 'beat':
+    case 'host-slept':
     case 'pledged':
     case 'stage-reported':
     case 'stats-reported':
@@ -54,6 +59,7 @@ export function messagesFor(
     case 'model-chosen':
     case 'model-refused':
     case 'model-settled':
+    case 'session-broken':
     case 'struck':
     case 'pledge-expired':
     case 'planned':
@@ -132,7 +138,7 @@ function openMessages(state: SwarmState, key: string): Outgoing[] {
   if (!request || request.session === null) return []
   const { session, stages } = request
   const wireStages = stages.map(({ peer, range }) => ({ peer, range: { ...range } }))
-  const history = needsHistory(request.sampling) ? [...request.prompt] : []
+  const history = needsHistory(request.sampling) ? textOf(request) : []
   const stopIds = [...new Set([...state.model.eosTokenIds, ...request.stopIds])]
   const opens = stages.map((stage, index): Outgoing => ({
     to: stage.peer,
@@ -146,6 +152,8 @@ function openMessages(state: SwarmState, key: string): Outgoing[] {
       sampling: wireSampling(request),
       history: index === stages.length - 1 ? history : [],
       promptLength: request.promptLength,
+      answered: lengthOf(request.answer),
+      keep: request.keep,
       maxTokens: request.maxTokens,
       stopIds: stopIds.slice(0, STOP_IDS_MAX),
     },
@@ -167,23 +175,42 @@ function wireSampling(request: RequestState): ServerMessageOf<'session-open'>['s
   return { ...rest, logitBias: logitBias.map(([token, bias]) => [token, bias]) }
 }
 
-/** From the state before: starting a session drops the prompt. */
-function startMessage(before: SwarmState, key: string): Outgoing[] {
-  const request = before.requests.get(key)
-  const first = request?.stages[0]
-  if (!request || !first || request.session === null) return []
-  return [
-    {
-      to: first.peer,
-      message: {
-        kind: 'session-start',
-        session: request.session,
-        epoch: request.epoch,
-        prompt: [...request.prompt],
-      },
-    },
-  ]
+/** Stages of the former route that have no part in the new one free what they hold. */
+function leftMessages(before: SwarmState, after: SwarmState, key: string): Outgoing[] {
+  const former = before.requests.get(key)
+  const stages = after.requests.get(key)?.stages ?? []
+  if (!former || former.session === null) return []
+  const { session, epoch } = former
+  return former.stages
+    .filter(({ peer }) => !stages.some((stage) => stage.peer === peer))
+    .map(({ peer }) => ({ to: peer, message: { kind: 'session-close', session, epoch } }))
 }
+
+/** Prompt and answer so far. */
+function textOf({ prompt, answer }: RequestState): number[] {
+  return [...prompt, ...tokensOf(answer)]
+}
+
+function startMessages(state: SwarmState, key: string): Outgoing[] {
+  const request = state.requests.get(key)
+  if (!request || request.session === null) return []
+  const { session, epoch, stages, ready } = request
+  const rows = stages.map(({ peer }) => ready.find((stage) => stage.peer === peer) ?? NO_ROWS)
+  const text = textOf(request)
+  return planResume(rows, text.length - 1).map(({ from, forward }, index): Outgoing => ({
+    to: stages[index]?.peer ?? request.asker,
+    message: {
+      kind: 'session-start',
+      session,
+      epoch,
+      from,
+      forward,
+      prompt: index === 0 ? text.slice(from) : [],
+    },
+  }))
+}
+
+const NO_ROWS: StageRows = { cached: 0, kept: 0 }
 
 function tokenMessage(
   before: SwarmState,

@@ -1,6 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { CrowdError } from '../sdk/core/errors.ts'
-import type { WeightDtype } from '../sdk/core/model/manifest.ts'
+import { ASKED_DTYPES, type AskedDtype } from '../sdk/core/model/onnx/export-files.ts'
 import { isModelName } from '../sdk/import/known-model.ts'
 
 /** Flags as commander gives them. */
@@ -10,7 +10,7 @@ export type HubFlags = {
   readonly tokenFile?: string
 }
 export type AddFlags = HubFlags & {
-  readonly dtype?: WeightDtype
+  readonly dtype?: AskedDtype
   readonly name?: string
   readonly context?: number
   readonly revision?: string
@@ -18,7 +18,7 @@ export type AddFlags = HubFlags & {
   readonly yes?: boolean
 }
 export type InspectFlags = HubFlags & {
-  readonly dtype?: WeightDtype
+  readonly dtype?: AskedDtype
   readonly context?: number
   readonly json?: boolean
 }
@@ -41,13 +41,14 @@ export type ModelCommands = {
   recommend(flags: RecommendFlags): Promise<void>
 }
 
-const DTYPES: readonly WeightDtype[] = ['q4', 'q8', 'f16', 'f32']
 const SOURCES = `
 SOURCE is one of
   org/name             a model of the hub; org/name@revision pins a branch, tag or commit
   org/name:Q4_K_M      one GGUF file of a repository that holds several, by quantisation or path
   a directory          with config.json, tokenizer.json and safetensors or onnx/model*.onnx
   a file               .gguf, or .onnx with its config.json beside it or one folder up
+--dtype q4, q8, f16 or f32 says how weights of safetensors or GGUF files are kept. Of ONNX exports it chooses the file:
+fp32 is onnx/model.onnx, q8 is onnx/model_quantized.onnx, any other onnx/model_DTYPE.onnx.
 What is downloaded is deleted once its blocks are made. A killed download goes on when the same command is run again.`
 
 /** Adds `crowdinfer model add|list|inspect|remove|verify|recommend`. */
@@ -65,7 +66,11 @@ export function addModelCommands(
   })
   withHub(model.command('add <source>'))
     .description('download a model if need be, cut it into blocks, and give it a name')
-    .addOption(dtypeOption('weights as they are to be kept (default: f16, or f32 as the source)'))
+    .addOption(
+      dtypeOption(
+        'how weights are kept, or which file of an ONNX export (default: what loses least)',
+      ),
+    )
     .option('--name <name>', 'what start and run know it by (default: its own name)', modelName)
     .option(
       '--context <n>',
@@ -78,7 +83,7 @@ export function addModelCommands(
     .addHelpText('after', SOURCES)
     .action(async (source: string, flags: AddFlags) => (await load()).add(source, flags))
   withData(model.command('list'))
-    .description('list the built-in models and those that were added')
+    .description('list the built-in models, those that were added, and unfinished downloads')
     .option('--json', 'print JSON')
     .action(async (flags: ListFlags) => (await load()).list(flags))
   withHub(model.command('inspect <model>'))
@@ -88,7 +93,7 @@ export function addModelCommands(
     .option('--json', 'print JSON')
     .action(async (name: string, flags: InspectFlags) => (await load()).inspect(name, flags))
   withData(model.command('remove <name>'))
-    .description('delete an added model from this disk')
+    .description('delete an added model, or the unfinished download of org/name, from this disk')
     .option('--yes', 'without asking')
     .action(async (name: string, flags: RemoveFlags) => (await load()).remove(name, flags))
   withData(model.command('verify <name>'))
@@ -143,7 +148,7 @@ function quiet(command: Command): Command {
 }
 
 function dtypeOption(text: string): Option {
-  return new Option('--dtype <dtype>', text).choices(DTYPES)
+  return new Option('--dtype <dtype>', text).choices(ASKED_DTYPES)
 }
 
 function whole(text: string): number {

@@ -29,16 +29,22 @@ export type ModelSwitch = {
 
 export function createModelSwitch(deps: ModelSwitchDeps): ModelSwitch {
   const { library, service } = deps
-  /** The same model is cut once, however often it is asked for. */
-  const opening = new Map<string, Promise<HostedModel>>()
+  /** The same model is cut once, however often it is asked for; whoever asked last hears of it. */
+  const opening = new Map<string, { opened: Promise<HostedModel>; tell(step: string): void }>()
   let newest = 0
 
   function open(name: string, onStep: (step: string) => void): Promise<HostedModel> {
     const under = opening.get(name)
-    if (under !== undefined) return under
-    const opened = library.open(name, onStep).finally(() => opening.delete(name))
-    opening.set(name, opened)
-    return opened
+    if (under !== undefined) {
+      under.tell = onStep
+      return under.opened
+    }
+    const begun = {
+      opened: library.open(name, (step) => begun.tell(step)).finally(() => opening.delete(name)),
+      tell: onStep,
+    }
+    opening.set(name, begun)
+    return begun.opened
   }
 
   async function carryOut(name: string, turn: number, anyway: boolean): Promise<void> {

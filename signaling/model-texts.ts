@@ -100,7 +100,7 @@ export function inspectLines(report: ModelReport, columns: number): string[] {
 
 const STATES = {
   ready: 'ready to serve',
-  preview: 'not cut yet: planned from its config',
+  preview: 'not cut yet: planned from its config and headers',
 } as const
 
 function deviceCount(count: number | null): string {

@@ -20,6 +20,7 @@ import type { ModelLibrary } from './model-library.ts'
 import { createModelSwitch } from './model-switch.ts'
 import { openApi } from './open-api.ts'
 import { poolSecret } from './pool-secret.ts'
+import { keepServingMarks, type ServingMarks } from './serving-marks.ts'
 import { createSocketGateway } from './socket-gateway.ts'
 import { withoutNames } from './swarm-snapshot.ts'
 import { createSwarmService, type SwarmService } from './swarm-service.ts'
@@ -110,8 +111,13 @@ export function createHost(config: Config, deps: HostDeps): Host {
     const parts: Parts = { config, deps, service, admission, models, metrics, token }
     const app = openApp(parts)
     const server = certificate ? createHttpsServer(certificate, app) : createHttpServer(app)
-    await listen(server, config)
-    running = run({ server, service, admission, guard: createGuard((line) => deps.log(line)) })
+    const marks = await keepServingMarks(() => models.needed().map(({ directory }) => directory))
+    await listen(server, config).catch(async (thrown: unknown) => {
+      await marks.close()
+      throw thrown
+    })
+    const guard = createGuard((line) => deps.log(line))
+    running = run({ server, service, admission, guard, marks })
     if (closing) throw new CrowdError('aborted', 'the host was closed while it started')
     const port = portOf(server)
     const secure = certificate !== null
@@ -149,8 +155,9 @@ function run(parts: {
   readonly service: SwarmService
   readonly admission: Admission
   readonly guard: Guard
+  readonly marks: ServingMarks
 }): Running {
-  const { server, service, guard } = parts
+  const { server, service, guard, marks } = parts
   const gateway = createSocketGateway(parts)
   const timer = setInterval(() => guard('the timer', () => service.tick()), TICK_MS)
   return {
@@ -165,6 +172,7 @@ function run(parts: {
       // Downloads in progress would hold the server open; socket.io closes the server itself.
       server.closeAllConnections()
       await gateway.close()
+      await marks.close()
     },
   }
 }

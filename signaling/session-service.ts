@@ -1,11 +1,12 @@
-import { CrowdError, fromWire, type ErrorCode } from '../sdk/core/errors.ts'
+import { CrowdError, fromWire, type ErrorCode, type WireError } from '../sdk/core/errors.ts'
 import type { PeerId, SessionId } from '../sdk/core/ids.ts'
 import { REQUESTS_PER_ASKER, REQUESTS_QUEUED_MAX } from '../sdk/core/limits.ts'
+import { lengthOf } from '../sdk/core/session/token-list.ts'
 import { requestKey } from '../sdk/core/swarm/apply-requests.ts'
-import { incompleteError } from '../sdk/core/swarm/decide-requests.ts'
+import { incompleteError, newlyFaulty } from '../sdk/core/swarm/decide-requests.ts'
 import type { SwarmEvent } from '../sdk/core/swarm/events.ts'
 import type { RequestState, SwarmState } from '../sdk/core/swarm/state.ts'
-import { bestRoute, isActive, isOver } from '../sdk/core/swarm/views.ts'
+import { bestRoute, isOver, isRouted } from '../sdk/core/swarm/views.ts'
 import type { ClientMessageOf } from '../sdk/protocol/client-to-server.ts'
 
 /**
@@ -87,6 +88,14 @@ const OWN_FAULTS: ReadonlySet<ErrorCode> = new Set([
   'internal',
 ])
 
+/** Nobody's fault, or nobody's that is known: another try, or another route, may do. */
+const PASSING_FAULTS: ReadonlySet<ErrorCode> = new Set([
+  'stage-lost',
+  'bad-frame',
+  'timeout',
+  'too-many-requests',
+])
+
 /** @throws CrowdError bad-message, when the sender has no such part in the session */
 export function stageEvents(
   state: SwarmState,
@@ -100,7 +109,7 @@ export function stageEvents(
   const isLast = index === request.stages.length - 1
   switch (message.kind) {
     case 'session-ready':
-      return [{ kind: 'stage-ready', key: request.key, peer: sender }]
+      return [readyEvent(request, sender, message)]
     case 'session-failed':
       return failureEvents(request, sender, message)
     case 'session-timings':
@@ -136,7 +145,7 @@ function endEvent(request: RequestState, message: ClientMessageOf<'session-end'>
 
 function activeRequest(state: SwarmState, session: SessionId, epoch: number): RequestState | null {
   for (const request of state.requests.values())
-    if (request.session === session && request.epoch === epoch && isActive(request)) return request
+    if (request.session === session && request.epoch === epoch && isRouted(request)) return request
   return null
 }
 
@@ -148,14 +157,12 @@ function tokenEvents(
 ): readonly SwarmEvent[] {
   if (message === null || request.phase !== 'running')
     throw new CrowdError('bad-message', 'tokens come from the last stage of a running session')
-  const expected = request.promptLength + request.tokens
-  if (message.position !== expected || request.tokens >= request.maxTokens) {
+  const answered = lengthOf(request.answer)
+  const expected = request.promptLength + answered
+  if (message.position !== expected || answered >= request.maxTokens) {
     const reason = `sent a token for position ${message.position} where ${expected} was next`
     const error = { code: 'bad-message' as const, message: `the last stage ${reason}` }
-    return [
-      { kind: 'struck', peer: sender, reason },
-      { kind: 'request-ended', key: request.key, reason: 'error', error },
-    ]
+    return brokenBy(request, sender, error)
   }
   const { position, sampled } = message
   return [{ kind: 'token-chosen', key: request.key, position, sampled }]
@@ -174,7 +181,30 @@ function failureEvents(
   const given = fromWire(message.error)
   const code = given.code === 'link-closed' ? 'stage-lost' : given.code
   const error = { code, message: given.message }
-  const ended: SwarmEvent = { kind: 'request-ended', key: request.key, reason: 'error', error }
-  if (!isOwnFault(request, given.code)) return [ended]
-  return [{ kind: 'struck', peer: sender, reason: given.message }, ended]
+  const { key } = request
+  if (isOwnFault(request, given.code)) return brokenBy(request, sender, error)
+  if (PASSING_FAULTS.has(code)) return [{ kind: 'session-broken', key, error, faulty: [] }]
+  return [{ kind: 'request-ended', key, reason: 'error', error }]
+}
+
+function brokenBy(request: RequestState, faulty: PeerId, error: WireError): SwarmEvent[] {
+  return [
+    ...newlyFaulty(request, [faulty]).map((peer): SwarmEvent => ({
+      kind: 'struck',
+      peer,
+      reason: error.message,
+    })),
+    { kind: 'session-broken', key: request.key, error, faulty: [faulty] },
+  ]
+}
+
+/** Nobody may claim rows that the session can't have, or the caches of the next stage would have a hole. */
+function readyEvent(
+  request: RequestState,
+  peer: PeerId,
+  { cached, kept }: ClientMessageOf<'session-ready'>,
+): SwarmEvent {
+  if (cached > request.keep || kept > cached)
+    throw new CrowdError('bad-message', `session-ready: ${cached} rows of ${request.keep}`)
+  return { kind: 'stage-ready', key: request.key, peer, cached, kept }
 }

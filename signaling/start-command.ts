@@ -33,9 +33,12 @@ export function hostDeps(progress: (line: string) => void): HostDeps {
       // A directory or file of that name counts more than what was once made of it.
       if (known?.isBuiltin === false && !(await exists(model)))
         return await library.open(model, (step) => progress(step))
-      const { name, manifest, storeDir } = await storeModel(model, dataDir, (found) =>
-        progress(`preparing the model ${found.name} (once, then it is kept in ${found.storeDir})`),
-      )
+      const { name, manifest, storeDir } = await storeModel(model, dataDir, {
+        found: (found) =>
+          progress(
+            `preparing the model ${found.name} (once, then it is kept in ${found.storeDir})`,
+          ),
+      })
       return { name, isBuiltin: known?.isBuiltin ?? false, manifest, directory: storeDir }
     },
     openTokenizer: ({ directory, manifest }) => openTokenizer(directory, manifest),

@@ -29,7 +29,14 @@ test('built-in models are known before they are cut, with their size', async () 
   const model = await library.open(SMALL, (step) => steps.push(step))
   expect(model).toMatchObject({ name: SMALL, isBuiltin: true })
   expect(model.manifest.id).toBe(SMALL)
-  expect(steps).toHaveLength(1)
+  expect(steps).toEqual([
+    `cutting ${SMALL} into blocks, unless that was done before`,
+    ...[1, 2, 3, 4, 5, 6].map((done) => `cutting ${SMALL}: ${done} of 6 blocks are done`),
+  ])
+  // The second time there's nothing to cut.
+  const again: string[] = []
+  await library.open(SMALL, (step) => again.push(step))
+  expect(again).toHaveLength(1)
   // Its own copy counts as the built-in model, not as another one.
   expect(await library.list()).toHaveLength(2)
 })

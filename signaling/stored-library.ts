@@ -4,6 +4,7 @@ import { CrowdError, toCrowdError } from '../sdk/core/errors.ts'
 import { LAYERS_MAX, PROMPT_MAX_TOKENS } from '../sdk/core/limits.ts'
 import { jsonFields } from '../sdk/core/model/json-fields.ts'
 import { blockPieces, type Manifest } from '../sdk/core/model/manifest.ts'
+import type { ImportProgress } from '../sdk/import/import-model.node.ts'
 import { MANIFEST_FILE, readManifest } from '../sdk/import/model-store.node.ts'
 import { parseJson } from '../sdk/import/safetensors-source.node.ts'
 import { builtinModels } from '../sdk/import/resolve-model.node.ts'
@@ -54,7 +55,9 @@ export function createStoredLibrary(folders: {
     async open(name, onStep) {
       if ((await builtinModels(builtinDir)).includes(name)) {
         onStep(`cutting ${name} into blocks, unless that was done before`)
-        const { manifest, storeDir } = await storeModel(name, dataDir)
+        const progress = ({ doneBlocks, totalBlocks }: ImportProgress): void =>
+          onStep(`cutting ${name}: ${doneBlocks} of ${totalBlocks} blocks are done`)
+        const { manifest, storeDir } = await storeModel(name, dataDir, { progress })
         return { name, isBuiltin: true, manifest, directory: storeDir }
       }
       if (!(await stored()).includes(name))

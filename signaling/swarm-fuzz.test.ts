@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import type { PairId, RequestId } from '../sdk/core/ids.ts'
 import { CrowdError } from '../sdk/core/errors.ts'
 import { REJOIN_MS, SESSION_IDLE_MS } from '../sdk/core/limits.ts'
+import { lengthOf } from '../sdk/core/session/token-list.ts'
 import { createStageSizes } from '../sdk/core/plan/memory.ts'
 import type { ClientMessage } from '../sdk/protocol/client-to-server.ts'
 import { swarmSnapshot } from '../sdk/protocol/swarm-snapshot.ts'
@@ -83,8 +84,8 @@ function token(world: World): void {
   if (!request || request.session === null) return
   const worker = world.workers.find((one) => one.peer === request.stages.at(-1)?.peer)
   const head = { session: request.session, epoch: request.epoch }
-  const position = request.promptLength + request.tokens
-  if (request.tokens === request.maxTokens || world.random() < 0.2)
+  const position = request.promptLength + lengthOf(request.answer)
+  if (lengthOf(request.answer) === request.maxTokens || world.random() < 0.2)
     say(worker, { kind: 'session-end', ...head, reason: 'stop' })
   else
     say(worker, {

@@ -50,6 +50,9 @@ export interface SwarmService {
 
 type Seat = { readonly entry: PeerEntry; readonly connection: PeerConnection }
 
+/** Ticks come a few times a second; a longer pause was this process's own. */
+const SLEPT_MS = 1_500
+
 /** More rounds than any real change needs: a guard against decisions that undo each other. */
 const DECIDE_ROUNDS = 10_000
 
@@ -60,8 +63,10 @@ const REPLACED = new CrowdError('replaced', 'this device connected again, in ano
 export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
   const seats = new Map<PeerId, Seat>()
   let state = emptySwarm(deps)
-  let shown: SwarmState | null = null
+  /** Something happened since the last snapshot that it would show. */
+  let isNews = true
   let shownAt = -Infinity
+  let tickedAt = deps.now()
   let closed = false
   let busy = false
   const backlog: SwarmEvent[] = []
@@ -69,6 +74,7 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
   function commit(event: SwarmEvent): void {
     const before = state
     state = apply(state, event, deps.now())
+    isNews ||= event.kind !== 'beat'
     for (const { to, message } of messagesFor(before, event, state, deps.iceServers))
       seats.get(to)?.connection.send(message)
     deps.observe?.(event, state)
@@ -95,8 +101,8 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
   const snapshot = (): SwarmSnapshot => swarmSnapshotOf(state, deps.origins())
 
   function showSnapshot(): void {
-    if (shown === state || deps.now() - shownAt < SNAPSHOT_MS) return
-    shown = state
+    if (!isNews || deps.now() - shownAt < SNAPSHOT_MS) return
+    isNews = false
     shownAt = deps.now()
     const message: ServerMessage = { kind: 'swarm', swarm: snapshot() }
     for (const seat of seats.values()) seat.connection.send(message)
@@ -148,6 +154,7 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
       case 'stage-state':
       case 'stage-stats':
       case 'link-state':
+      case 'beat':
         dispatch(workerEvent(peer, message))
         return
       case 'hello':
@@ -212,7 +219,11 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
     model: (event) => dispatch(event),
     tick() {
       if (closed) return
-      dispatch()
+      const sleptMs = deps.now() - tickedAt
+      tickedAt = deps.now()
+      // What was sent meanwhile is read later than this.
+      if (sleptMs > SLEPT_MS) dispatch({ kind: 'host-slept', ms: sleptMs })
+      else dispatch()
       showSnapshot()
     },
     close() {
@@ -256,6 +267,7 @@ const WORKER_KINDS: ReadonlySet<ClientMessage['kind']> = new Set([
   'session-timings',
   'session-step',
   'session-failed',
+  'beat',
   'leave',
 ])
 const ASKER_KINDS: ReadonlySet<ClientMessage['kind']> = new Set(['ask', 'cancel', 'leave'])
@@ -270,6 +282,7 @@ type WorkerReport =
   | ClientMessageOf<'stage-state'>
   | ClientMessageOf<'stage-stats'>
   | ClientMessageOf<'link-state'>
+  | ClientMessageOf<'beat'>
 
 function workerEvent(peer: PeerId, message: WorkerReport): SwarmEvent {
   switch (message.kind) {
@@ -294,5 +307,7 @@ function workerEvent(peer: PeerId, message: WorkerReport): SwarmEvent {
       return { ...message, kind: 'stats-reported', peer }
     case 'link-state':
       return { ...message, kind: 'link-reported', peer }
+    case 'beat':
+      return { ...message, peer }
   }
 }

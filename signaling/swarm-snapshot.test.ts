@@ -15,7 +15,7 @@ test('whoever does not know the secret sees no name, note, error or address', ()
   expect(whole.requests[0]?.error).toContain('w1, which held')
   const blank = withoutNames(whole)
   expect(blank.origins).toEqual([])
-  expect(blank.requests[0]).toMatchObject({ state: 'failed', error: '' })
+  expect(blank.requests[0]).toMatchObject({ state: 'repairing', error: '' })
   expect(blank.peers.map(({ name, note }) => [name, note])).toEqual([
     ['device 1', ''],
     ['device 2', ''],

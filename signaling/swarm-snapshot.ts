@@ -1,3 +1,4 @@
+import { lengthOf } from '../sdk/core/session/token-list.ts'
 import { blockPieces, type Block } from '../sdk/core/model/manifest.ts'
 import { reviewPlan } from '../sdk/core/plan/review.ts'
 import { swarmAdvice } from '../sdk/core/swarm/advice.ts'
@@ -135,13 +136,14 @@ function requestView(request: RequestState): RequestView {
       wireMs,
     })),
     promptTokens: request.promptLength,
-    tokens: request.tokens,
+    tokens: lengthOf(request.answer),
+    repairs: request.repairs,
     firstTokenMs: request.firstTokenMs,
     lapMs: request.timings?.lapMs ?? null,
     ...predictionView(request),
     computeMs: request.timings?.computeMs ?? null,
     hopMs: request.timings?.hopMs ?? null,
-    error: (request.error?.message ?? '').slice(0, 600),
+    error: ((request.error ?? request.broken?.error)?.message ?? '').slice(0, 600),
   }
 }
 

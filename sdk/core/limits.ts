@@ -28,6 +28,8 @@ export const BUFFER_LOW_BYTES = 64 * 1024
 export const HEARTBEAT_MS = 1_000
 export const SUSPECT_MS = 2_000
 export const DEAD_MS = 3_000
+/** A device that is connected and not heard for this long loses its blocks to others, if there are any. */
+export const ABSENT_MS = 8_000
 /** A failed gathering gives no event; local connects took 0.5 s at most. */
 export const CONNECT_MS = 5_000
 export const CONNECT_TRIES = 2
@@ -84,7 +86,9 @@ export const STAGE_LOAD_MS = 180_000
 /** First runs compile shaders: seconds on a software adapter. */
 export const STAGE_STEP_MS = 60_000
 export const SESSION_OPEN_MS = 15_000
-/** A session that makes no progress for this long is closed. */
+/** A session in which no stage gets on, and none computes, has lost a frame: it gets a new epoch. */
+export const SESSION_STALL_MS = 15_000
+/** What an asker, or a session of which a stage computes, waits for the next token. */
 export const SESSION_IDLE_MS = 90_000
 export const HELLO_MS = 10_000
 /** Pauses between reconnects grow from the first to the last, with jitter, so that a restarted host isn't stormed. */
@@ -108,6 +112,13 @@ export const REQUESTS_PER_ASKER = 4
  * a half minutes each.
  */
 export const QUEUE_WAIT_MS = 600_000
+/** A broken answer waits this long for devices that are on their way to take over: to fetch and load their layers. */
+export const REPAIR_MS = 60_000
+/**
+ * Hidden states that a device keeps of its sessions to send them again: 4,000 tokens of four sessions 1,024 wide.
+ * What does not fit is computed again from the tokens.
+ */
+export const REPLAY_BYTES = 64 * 1024 * 1024
 /** Answers that the ring computes at once; more wait. A stage keeps caches for twice as many. */
 export const SESSIONS_AT_ONCE = 4
 /**

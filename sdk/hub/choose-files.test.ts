@@ -66,22 +66,44 @@ test('a model in several files brings those that its index names', async () => {
     await expect(choose(listing, {}, bad)).rejects.toMatchObject({ code: 'model-invalid' })
 })
 
+const EXPORTS = [
+  'onnx/model.onnx',
+  'onnx/model_fp16.onnx',
+  'onnx/model_quantized.onnx',
+  'onnx/model_q4.onnx',
+  'onnx/model_q4f16.onnx',
+]
+
 test.each([
   ['f32', 'onnx/model.onnx'],
+  ['fp32', 'onnx/model.onnx'],
   ['f16', 'onnx/model_fp16.onnx'],
   ['q8', 'onnx/model_quantized.onnx'],
   ['q4', 'onnx/model_q4.onnx'],
+  ['q4f16', 'onnx/model_q4f16.onnx'],
   [null, 'onnx/model_fp16.onnx'],
 ] as const)('of ONNX exports %s takes %s', async (dtype, entry) => {
-  const listing = listingOf(
-    'onnx/model.onnx',
-    'onnx/model_fp16.onnx',
-    'onnx/model_quantized.onnx',
-    'onnx/model_q4.onnx',
-    'onnx/model_q4f16.onnx',
-    ...SETTINGS,
-  )
+  const listing = listingOf(...EXPORTS, ...SETTINGS)
   expect(await choose(listing, { dtype })).toMatchObject({ kind: 'onnx', entry, weights: [entry] })
+})
+
+test('a dtype that only exports have is taken of them, and one that is not there is told', async () => {
+  const both = listingOf('model.safetensors', 'm-Q4_0.gguf', ...EXPORTS, ...SETTINGS)
+  expect(await choose(both, { dtype: 'q4f16' })).toMatchObject({ entry: 'onnx/model_q4f16.onnx' })
+  expect(await choose(both, { dtype: 'q4' })).toMatchObject({ kind: 'safetensors' })
+  await expect(choose(both, { dtype: 'bnb4' })).rejects.toThrow(
+    /^org\/name has no bnb4\. It has: fp32 \(onnx\/model\.onnx\), fp16 .*q8 \(onnx\/model_quantized/,
+  )
+  await expect(choose(listingOf(...EXPORTS), { dtype: 'fp16' })).rejects.toThrow(/no config\.json/)
+  const named = { part: 'onnx/model_q4.onnx', dtype: 'fp16' } as const
+  await expect(choose(both, named)).rejects.toThrow(
+    /model_q4\.onnx is q4: it can't be read as fp16/,
+  )
+  const plain = listingOf('model.safetensors', 'm-Q4_0.gguf', ...SETTINGS)
+  for (const wish of [{}, { part: 'Q4_0' }])
+    await expect(choose(plain, { ...wish, dtype: 'int8' })).rejects.toThrow(
+      /holds no ONNX export, so there is no int8; its weights can be kept as q4, q8, f16, f32/,
+    )
 })
 
 test('the data of an ONNX export comes along, not that of another', async () => {
@@ -96,6 +118,14 @@ test('the data of an ONNX export comes along, not that of another', async () => 
   expect((await choose(listing, { dtype: 'q4' })).weights).toEqual(['onnx/model_q4.onnx', ...data])
   const named = await choose(listing, { part: 'onnx/model_q4f16.onnx' })
   expect(named.weights).toEqual(['onnx/model_q4f16.onnx', 'onnx/model_q4f16.onnx_data'])
+})
+
+test('a renamed graph brings the data that it still names', async () => {
+  const files = ['onnx/model_q4.onnx', 'onnx/model.onnx.data', 'other/model.onnx.data']
+  const [graph = '', data = ''] = files
+  expect((await choose(listingOf(...files, ...SETTINGS))).weights).toEqual([graph, data])
+  const both = listingOf(...files, 'onnx/model.onnx', ...SETTINGS)
+  expect((await choose(both, { dtype: 'q4' })).weights).toEqual([graph])
 })
 
 test('a GGUF file is chosen by its quantisation, its path, or by being the only one', async () => {

@@ -1,8 +1,13 @@
 import { CrowdError } from '../core/errors.ts'
 import { isRecord } from '../core/model/json-fields.ts'
-import type { WeightDtype } from '../core/model/manifest.ts'
+import {
+  asWeightDtype,
+  isExportWord,
+  type AskedDtype,
+  type ExportChoice,
+} from '../core/model/onnx/export-files.ts'
 import { chooseGguf } from './choose-gguf.ts'
-import { chooseOnnx } from './choose-onnx.ts'
+import { chooseOnnx, namedOnnx, type ChosenExport } from './choose-onnx.ts'
 import { describeFiles } from './describe-files.ts'
 import type { HubFile, HubListing } from './hub-files.ts'
 
@@ -12,12 +17,14 @@ export type ChosenFiles = {
   readonly files: readonly HubFile[]
   /** Path of what is imported, in the repository; '' = the directory itself. */
   readonly entry: string
+  /** Of an ONNX export, what was taken of how much. */
+  readonly choice?: ExportChoice
 }
 
 export type Wish = {
   /** A path, or a quantisation such as `Q4_K_M`; null = whatever suits. */
   readonly part: string | null
-  readonly dtype: WeightDtype | null
+  readonly dtype: AskedDtype | null
 }
 
 const CONFIG = 'config.json'
@@ -35,43 +42,52 @@ const SETTINGS: readonly string[] = [
 
 /**
  * The files that a model needs, of all that a repository holds: safetensors first, since every dtype can be made of
- * them, then an ONNX export, then a GGUF file. `readIndex` gives the text of the index of a model in several files.
- * @throws CrowdError model-not-found, which lists what there is; model-invalid
+ * them, then an ONNX export, then a GGUF file; where only exports have such a dtype, an export. `readIndex` gives the
+ * text of the index of a model in several files.
+ * @throws CrowdError model-not-found and bad-option, which list what there is; model-invalid
  */
 export async function chooseFiles(
   listing: HubListing,
   wish: Wish,
   readIndex: (file: HubFile) => Promise<string>,
 ): Promise<ChosenFiles> {
-  const settings = listing.files.filter(({ path }) => SETTINGS.includes(path))
-  const { part } = wish
-  if (part !== null) return namedPart(listing, part, settings)
+  const { part, dtype } = wish
+  if (part !== null) return namedPart(listing, part, dtype)
+  if (dtype !== null && isExportWord(dtype)) {
+    const onnx = chooseOnnx(listing, dtype)
+    return onnx === null ? noExport(listing, dtype) : exportFiles(listing, onnx)
+  }
   const tensors = await safetensors(listing, readIndex)
   if (tensors.length > 0) {
-    needConfig(listing, settings)
-    return { kind: 'safetensors', files: [...settings, ...tensors], entry: '' }
+    return { kind: 'safetensors', files: [...settingsOf(listing), ...tensors], entry: '' }
   }
-  const onnx = chooseOnnx(listing.files, wish.dtype)
-  if (onnx !== null) {
-    needConfig(listing, settings)
-    return { kind: 'onnx', files: [...settings, ...onnx.files], entry: onnx.entry }
-  }
+  const onnx = chooseOnnx(listing, dtype)
+  if (onnx !== null) return exportFiles(listing, onnx)
   const gguf = chooseGguf(listing, null)
   if (gguf[0] !== undefined) return { kind: 'gguf', files: gguf, entry: gguf[0].path }
   throw nothing(listing, 'has no weights that can be read: neither safetensors nor ONNX nor GGUF')
 }
 
-function namedPart(listing: HubListing, part: string, settings: readonly HubFile[]): ChosenFiles {
-  const { files } = listing
+function namedPart(listing: HubListing, part: string, dtype: Wish['dtype']): ChosenFiles {
   if (part.endsWith('.onnx')) {
-    const onnx = chooseOnnx(files, null, part)
+    const onnx = namedOnnx(listing, part, dtype)
     if (onnx === null) throw nothing(listing, `has no file ${part}`)
-    needConfig(listing, settings)
-    return { kind: 'onnx', files: [...settings, ...onnx.files], entry: onnx.entry }
+    return exportFiles(listing, onnx)
   }
   const gguf = chooseGguf(listing, part)
   if (gguf[0] === undefined) throw nothing(listing, `has no GGUF file "${part}"`)
+  if (dtype !== null) asWeightDtype(dtype, part)
   return { kind: 'gguf', files: gguf, entry: gguf[0].path }
+}
+
+function exportFiles(listing: HubListing, { choice, files }: ChosenExport): ChosenFiles {
+  const all = [...settingsOf(listing), ...files]
+  return { kind: 'onnx', files: all, entry: choice.path, choice }
+}
+
+function noExport(listing: HubListing, dtype: AskedDtype): never {
+  asWeightDtype(dtype, listing.repo)
+  throw nothing(listing, `has no ${dtype}`)
 }
 
 async function safetensors(
@@ -115,8 +131,10 @@ function weightMap(text: string): Record<string, unknown> | null {
   }
 }
 
-function needConfig(listing: HubListing, settings: readonly HubFile[]): void {
-  if (settings.some(({ path }) => path === CONFIG)) return
+/** What stands beside the weights. @throws CrowdError model-not-found where the config is missing */
+function settingsOf(listing: HubListing): HubFile[] {
+  const settings = listing.files.filter(({ path }) => SETTINGS.includes(path))
+  if (settings.some(({ path }) => path === CONFIG)) return settings
   throw nothing(listing, `has no ${CONFIG}`)
 }
 

@@ -1,44 +1,58 @@
-import type { WeightDtype } from '../core/model/manifest.ts'
-import type { HubFile } from './hub-files.ts'
+import {
+  checkNamedExport,
+  chooseExport,
+  type AskedDtype,
+  type ExportChoice,
+} from '../core/model/onnx/export-files.ts'
+import type { HubFile, HubListing } from './hub-files.ts'
 
-/** In the layout of transformers.js: `onnx/model<suffix>.onnx`. What comes closest to a dtype stands first. */
-const SUFFIXES: Readonly<Record<WeightDtype | 'any', readonly string[]>> = {
-  f32: ['', '_fp32'],
-  f16: ['_fp16', ''],
-  q8: ['_quantized', '_int8', '_uint8', '_fp16', ''],
-  q4: ['_q4', '_q4f16', '_bnb4', '_fp16', ''],
-  any: ['_fp16', '', '_q4', '_q4f16', '_quantized', '_int8', '_uint8'],
-}
-const FOLDERS: readonly string[] = ['onnx/', '']
-
-/** An ONNX export and the files that hold its weights, or null. `path` names one outright. */
-export function chooseOnnx(
-  files: readonly HubFile[],
-  dtype: WeightDtype | null,
-  path?: string,
-): { readonly entry: string; readonly files: readonly HubFile[] } | null {
-  const paths = path === undefined ? candidates(dtype) : [path]
-  for (const entry of paths) {
-    const graph = files.find((file) => file.path === entry)
-    if (graph === undefined) continue
-    const data = files.filter((file) => isDataOf(file.path, entry))
-    return { entry, files: [graph, ...data] }
-  }
-  return null
+export type ChosenExport = {
+  readonly choice: ExportChoice
+  /** The graph, then the files that hold its weights. */
+  readonly files: readonly HubFile[]
 }
 
-function candidates(dtype: WeightDtype | null): string[] {
-  const suffixes = SUFFIXES[dtype ?? 'any']
-  return FOLDERS.flatMap((folder) =>
-    // The merged decoder is how older exports name it.
-    ['model', 'decoder_model_merged'].flatMap((name) =>
-      suffixes.map((suffix) => `${folder}${name}${suffix}.onnx`),
-    ),
-  )
+/**
+ * An ONNX export and the files that hold its weights, or null.
+ * @throws CrowdError bad-option, which lists what there is
+ */
+export function chooseOnnx(listing: HubListing, dtype: AskedDtype | null): ChosenExport | null {
+  const paths = listing.files.map(({ path }) => path)
+  const choice = chooseExport(paths, dtype ?? undefined, listing.repo)
+  return choice === null ? null : withData(listing, choice)
 }
 
-/** `model.onnx_data`, `model.onnx_data_1`, `model.onnx.data` */
-function isDataOf(path: string, entry: string): boolean {
-  if (!path.startsWith(entry)) return false
-  return /^(_data(_\d+)?|\.data)$/.test(path.slice(entry.length))
+/** The file of that path; null where there is none. @throws CrowdError bad-option where it is of another dtype */
+export function namedOnnx(
+  listing: HubListing,
+  path: string,
+  dtype: AskedDtype | null,
+): ChosenExport | null {
+  checkNamedExport(path, dtype ?? undefined)
+  return withData(listing, { path, dtype: null, others: [] })
+}
+
+function withData({ files }: HubListing, choice: ExportChoice): ChosenExport | null {
+  const graph = files.find(({ path }) => path === choice.path)
+  if (graph === undefined) return null
+  const own = files.filter(({ path }) => graphOfData(path) === choice.path)
+  return { choice, files: [graph, ...(own.length > 0 ? own : orphans(files, choice.path))] }
+}
+
+/** Data that no graph has the name of: a renamed graph still knows its data by the former name. */
+function orphans(files: readonly HubFile[], entry: string): HubFile[] {
+  const paths = new Set(files.map(({ path }) => path))
+  return files.filter(({ path }) => {
+    const graph = graphOfData(path)
+    return graph !== null && !paths.has(graph) && folderOf(path) === folderOf(entry)
+  })
+}
+
+/** `model.onnx_data`, `model.onnx_data_1` and `model.onnx.data` belong to `model.onnx`. */
+function graphOfData(path: string): string | null {
+  return /^(.*\.onnx)(?:_data(?:_\d+)?|\.data)$/.exec(path)?.[1] ?? null
+}
+
+function folderOf(path: string): string {
+  return path.slice(0, path.lastIndexOf('/') + 1)
 }

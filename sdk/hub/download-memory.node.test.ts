@@ -7,9 +7,9 @@ import { downloadFile } from './download-file.node.ts'
 import { listHubFiles } from './hub-files.ts'
 
 /** By hand: HUB_TEST_MB=4000 for a larger one. */
-const FILE_BYTES = Number(process.env['HUB_TEST_MB'] ?? 256) * 1e6
+const FILE_BYTES = Number(process.env['HUB_TEST_MB'] ?? 150) * 1e6
 /** What sockets, the fake hub and garbage not yet collected take, whatever the file's size. */
-const HELD_MAX_BYTES = 100e6
+const HELD_MAX_BYTES = 80e6
 
 /** Peaks while a file of FILE_BYTES is downloaded, over what was there before. */
 async function peakWhile(

@@ -44,8 +44,11 @@ async function take(path: string): Promise<boolean> {
   }
 }
 
-/** A killed process leaves its lock; its number tells at once, the time where that means nothing here. */
-async function isHeld(path: string): Promise<boolean> {
+/**
+ * Whether the file was touched lately by the process whose number it holds. A killed process leaves its lock; its number
+ * tells at once, the time where that means nothing here.
+ */
+export async function isHeld(path: string): Promise<boolean> {
   const info = await stat(path).catch(() => null)
   if (info === null || Date.now() - info.mtimeMs > STALE_MS) return false
   const pid = Number(await readFile(path, 'utf8').catch(() => ''))

@@ -1,4 +1,5 @@
 import { CrowdError, toCrowdError } from '../core/errors.ts'
+import { readBody } from '../storage/read-body.ts'
 import { createStallLimit, type StallLimit } from '../storage/stall-limit.ts'
 import type { HubOptions } from './hub-options.ts'
 import { stoppedError } from './stopped-error.ts'
@@ -107,27 +108,17 @@ function answer(
     address,
     fromHub,
     async *chunks() {
-      const reader = response.body?.getReader()
-      // fetch itself sometimes leaves a read waiting for ever when it is aborted between two reads.
-      const stop = (): void => void reader?.cancel().catch(() => undefined)
-      stall.signal.addEventListener('abort', stop)
       try {
-        while (reader !== undefined) {
-          stall.signal.throwIfAborted()
-          const { done, value } = await reader.read()
-          stall.signal.throwIfAborted()
-          if (done) return
+        for await (const bytes of readBody(response.body, stall.signal)) {
           // A slow disk is no stalled hub: time counts again when the next bytes are asked for.
           stall.end()
-          yield value
+          yield bytes
           stall.progress()
         }
       } catch (thrown) {
         throw failure(thrown, watched)
       } finally {
         stall.end()
-        stall.signal.removeEventListener('abort', stop)
-        stop()
       }
     },
     async cancel() {

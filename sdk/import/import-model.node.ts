@@ -1,6 +1,5 @@
 import { mkdir, readFile, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { CrowdError } from '../core/errors.ts'
 import { parseDecoder } from '../core/families/parse-decoder.ts'
 import type { Decoder } from '../core/decoder/decoder.ts'
 import type { ModelId } from '../core/ids.ts'
@@ -13,6 +12,7 @@ import {
   type Piece,
   type WeightDtype,
 } from '../core/model/manifest.ts'
+import { asWeightDtype, isExportWord, type AskedDtype } from '../core/model/onnx/export-files.ts'
 import { parseManifest } from '../core/model/parse-manifest.ts'
 import { planModel, type BlockPlan } from '../core/model/plan-model.ts'
 import type { TensorSource } from '../core/model/tensor-source.ts'
@@ -21,7 +21,7 @@ import { writeAtomically } from '../storage/atomic-file.node.ts'
 import { baseNames } from '../core/families/base-names.ts'
 import { importOnnx, type OpenedOnnx } from './import-onnx.node.ts'
 import { readJson } from './model-directory.node.ts'
-import { findOnnxModel, type OnnxDtype, type OnnxModel } from './onnx-files.node.ts'
+import { findOnnxModel, type OnnxModel } from './onnx-files.node.ts'
 import { hasWeightFiles } from './safetensors-source.node.ts'
 import { openModelSource, type ModelSource } from './model-source.node.ts'
 import { MANIFEST_FILE, readManifest } from './model-store.node.ts'
@@ -40,7 +40,7 @@ export type ImportOptions = {
    * Default: what the layers are stored as, f16 for bf16; where none of ours holds that exactly (most GGUF types), f16
    * for a small model and q8 for others.
    */
-  readonly dtype?: WeightDtype | OnnxDtype
+  readonly dtype?: AskedDtype
   /** Tokens; default: the model's own `max_position_embeddings`, at most `CONTEXT_DEFAULT_MAX`. */
   readonly contextLength?: number
   /** Hears of each block once its pieces are stored. */
@@ -50,8 +50,7 @@ export type ImportOptions = {
 export type ImportProgress = { readonly doneBlocks: number; readonly totalBlocks: number }
 
 /** Raised when the bytes that an import makes change, so that old stores are made anew. */
-const IMPORT_VERSION = 3
-const WEIGHT_DTYPES: readonly WeightDtype[] = ['f32', 'f16', 'q8', 'q4']
+const IMPORT_VERSION = 4
 /** What the store was made from; compared to know whether it's up to date. */
 const SOURCE_FILE = 'source.json'
 
@@ -76,10 +75,10 @@ export async function importModel(
     if (current) return current
 
     await mkdir(piecesDirectory(storeDir), { recursive: true })
-    const { contextLength, id = modelId(source.name) } = options
+    const { contextLength, onProgress, id = modelId(source.name) } = options
     const manifest =
       'write' in source
-        ? await source.write(storeDir, { id, contextLength })
+        ? await source.write(storeDir, { id, contextLength, onProgress })
         : await importBlocks(source, storeDir, options)
     // What no device would accept must not be served.
     parseManifest(manifest)
@@ -105,22 +104,25 @@ async function openSource(
  * ONNX files was asked for.
  */
 async function findExport(path: string, dtype: ImportOptions['dtype']): Promise<OnnxModel | null> {
-  const isOwnDtype = dtype === undefined || WEIGHT_DTYPES.some((name) => name === dtype)
+  const isOwnDtype = dtype === undefined || !isExportWord(dtype)
   return isOwnDtype && (await hasWeightFiles(path)) ? null : findOnnxModel(path, dtype)
 }
 
-/** config.json of what would be imported, and whether it's an ONNX export. @throws CrowdError as importModel */
-export async function readSourceConfig(
-  path: string,
-  dtype?: ImportOptions['dtype'],
-): Promise<{ readonly config: unknown; readonly isExport: boolean }> {
+/** What would be imported, before it is. */
+export type LookedAtSource = {
+  /** config.json, parsed. */
+  readonly config: unknown
+  /** null where the weights are in another form. */
+  readonly exported: OnnxModel | null
+}
+
+/** @throws CrowdError as importModel */
+export async function lookAtSource(path: string, dtype?: AskedDtype): Promise<LookedAtSource> {
   const exported = await findExport(path, dtype)
-  if (exported) {
-    return { config: await readJson(exported.directory, 'config.json'), isExport: true }
-  }
+  if (exported) return { config: await readJson(exported.directory, 'config.json'), exported }
   const source = await openModelSource(path)
   await source.close()
-  return { config: source.config, isExport: false }
+  return { config: source.config, exported: null }
 }
 
 /** The manifest of a store that was made from the same source and has all its pieces; else null. */
@@ -146,9 +148,11 @@ async function importBlocks(
   storeDir: string,
   options: ImportOptions,
 ): Promise<Manifest> {
+  const asked = options.dtype
+  const known = asked === undefined ? null : asWeightDtype(asked, source.name)
   const decoder = parseDecoder(source.config, source.generationConfig, options.contextLength)
   const weights = baseNames(source.weights)
-  const dtype = weightDtype(options.dtype) ?? defaultDtype(weights, decoder)
+  const dtype = known ?? defaultDtype(weights, decoder)
   const plans = planModel(decoder, dtype)
   // All names and shapes first: a missing tensor is told before minutes of work.
   for (const plan of plans) for (const { recipe } of plan.weights) checkSource(recipe, weights)
@@ -182,14 +186,6 @@ async function importBlock(
     f32Bytes,
     ...(table ? { table } : {}),
   }
-}
-
-/** @throws CrowdError bad-option for what only ONNX files come in */
-function weightDtype(dtype: ImportOptions['dtype']): WeightDtype | undefined {
-  const found = WEIGHT_DTYPES.find((name) => name === dtype)
-  if (found !== undefined || dtype === undefined) return found
-  const known = WEIGHT_DTYPES.join(', ')
-  throw new CrowdError('bad-option', `These weights can be kept as ${known}, not ${dtype}.`)
 }
 
 /**

@@ -8,7 +8,7 @@ import type { Graph, Initializer } from '../core/graph/graph.ts'
 import { readOnnx } from '../core/graph/onnx-reader.ts'
 import { writeOnnx } from '../core/graph/onnx-writer.ts'
 import type { Block } from '../core/model/manifest.ts'
-import { importModel } from './import-model.node.ts'
+import { importModel, type ImportProgress } from './import-model.node.ts'
 import { resolveModel } from './resolve-model.node.ts'
 
 const FIXTURES = fileURLToPath(new URL('../../test/fixtures/reference/onnx', import.meta.url))
@@ -115,7 +115,26 @@ describe('importing an ONNX export', () => {
     expect((await importModel(model, store, { dtype: 'q4' })).dtype).toBe('q4')
     const text = await refusal(model, { dtype: 'bnb4' })
     expect(text).toContain('bad-option')
-    expect(text).toContain('model.onnx, model_q4.onnx')
+    expect(text).toContain('It has: fp32 (onnx/model.onnx), q4 (onnx/model_q4.onnx).')
+    expect(await refusal(join(model, 'onnx/model.onnx'), { dtype: 'q4' })).toContain('is fp32')
+  })
+
+  it('takes the export beside safetensors only for a dtype that exports alone have', async () => {
+    const tensors = fileURLToPath(new URL('../../test/fixtures/reference/llama', import.meta.url))
+    await cp(join(tensors, 'model.safetensors'), join(model, 'model.safetensors'))
+    const exported = await importModel(model, store, { dtype: 'fp32' })
+    expect(exported.blocks).toEqual(await blocksOf(PLAIN))
+    expect(await refusal(model, { dtype: 'q4f16' })).toContain('has no q4f16. It has: fp32')
+    await rm(join(model, 'onnx'), { recursive: true })
+    expect(await refusal(model, { dtype: 'q4f16' })).toContain('there is no q4f16')
+  })
+
+  it('tells of each block', async () => {
+    const told: number[] = []
+    const onProgress = ({ doneBlocks, totalBlocks }: ImportProgress): void =>
+      void told.push(doneBlocks / totalBlocks)
+    await importModel(model, store, { onProgress })
+    expect(told).toEqual([1, 2, 3, 4, 5].map((done) => done / 5))
   })
 
   it('stores a tied table once, float or quantised', async () => {

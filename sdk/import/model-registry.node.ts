@@ -5,7 +5,7 @@ import { CrowdError } from '../core/errors.ts'
 import { blockPieces, type Manifest, type Piece } from '../core/model/manifest.ts'
 import { writeAtomically } from '../storage/atomic-file.node.ts'
 import { formatKnownModel, isModelName, parseKnownModel, type KnownModel } from './known-model.ts'
-import { readManifest } from './model-store.node.ts'
+import { MANIFEST_FILE, readManifest } from './model-store.node.ts'
 import { piecesDirectory } from './piece-writer.node.ts'
 import { parseJson } from './safetensors-source.node.ts'
 
@@ -75,6 +75,12 @@ export function manifestPieces(manifest: Manifest): Piece[] {
 /** Bytes on the disk. */
 export function storedBytes(manifest: Manifest): number {
   return manifestPieces(manifest).reduce((sum, { bytes }) => sum + bytes, 0)
+}
+
+/** Frees the disk of a store that was never finished; any other stays. */
+export async function removeUnfinished(dataDir: string, name: string): Promise<void> {
+  const info = await stat(join(storeDirectory(dataDir, name), MANIFEST_FILE)).catch(() => null)
+  if (info === null) await rm(storeDirectory(dataDir, name), { recursive: true, force: true })
 }
 
 /** Forgets a model and frees its disk; at once for others, whatever happens meanwhile. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { CrowdError } from '../core/errors.ts'
 import type { Manifest } from '../core/model/manifest.ts'
-import { importModel } from './import-model.node.ts'
+import { importModel, type ImportProgress } from './import-model.node.ts'
 import type { KnownModel } from './known-model.ts'
 import {
   findKnownModel,
@@ -53,15 +53,22 @@ function hasId(origin: KnownModel['origin'], text: string): boolean {
   return [repo, `${repo}${at}`, `${repo}${at}${which}`, `${repo}${which}`].includes(text)
 }
 
+export type StoreModelEvents = {
+  /** Before the work begins. */
+  readonly found?: (model: Pick<StoredModel, 'name' | 'storeDir'>) => void
+  /** Hears of each block that was cut; of none where that was done before. */
+  readonly progress?: (progress: ImportProgress) => void
+}
+
 /**
  * Opens a model that was added, or cuts one, given by built-in name or by path, into blocks under the data folder,
- * unless that was done before. `onFound` hears of it before the work begins.
+ * unless that was done before.
  * @throws CrowdError model-not-found, model-invalid, model-unsupported, bad-option
  */
 export async function storeModel(
   nameOrPath: string,
   dataDir: string,
-  onFound: (model: Pick<StoredModel, 'name' | 'storeDir'>) => void = () => undefined,
+  on: StoreModelEvents = {},
 ): Promise<StoredModel> {
   const found = await findModel(nameOrPath, dataDir)
   if (found === null) throw await notFound(nameOrPath, dataDir)
@@ -71,8 +78,9 @@ export async function storeModel(
   }
   const { name, path } = found
   const storeDir = await cutDirectory(found, dataDir)
-  onFound({ name, storeDir })
-  return { name, storeDir, manifest: await importModel(path, storeDir) }
+  on.found?.({ name, storeDir })
+  const options = on.progress === undefined ? {} : { onProgress: on.progress }
+  return { name, storeDir, manifest: await importModel(path, storeDir, options) }
 }
 
 /** An added model of the same name must not be overwritten: its source may be gone. */

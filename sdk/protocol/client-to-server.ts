@@ -106,8 +106,16 @@ const ask = v.object({
 
 const cancel = v.object({ kind: v.literal('cancel'), request: requestId })
 
-/** A stage is linked and ready for this session and epoch. */
-const sessionReady = v.object({ kind: v.literal('session-ready'), session: sessionId, epoch: u32 })
+/** A stage is linked and ready for this session and epoch, and what it has of it from earlier epochs, in rows. */
+const sessionReady = v.object({
+  kind: v.literal('session-ready'),
+  session: sessionId,
+  epoch: u32,
+  /** In its caches, from position 0 on. */
+  cached: position,
+  /** Of its output that it can send again, from position 0 on. */
+  kept: position,
+})
 
 /** From the last stage, one a token; `position` is the position that the token takes. */
 const sessionToken = v.object({
@@ -149,6 +157,17 @@ const sessionFailed = v.object({
   error: wireError,
 })
 
+/** Every second: this device is there. Where it stands in its sessions tells a slow step from a lost frame. */
+const beat = v.object({
+  kind: v.literal('beat'),
+  /** A step is being computed. */
+  computing: v.boolean(),
+  sessions: v.pipe(
+    v.array(v.object({ session: sessionId, epoch: u32, position })),
+    v.maxLength(64),
+  ),
+})
+
 /** The device is going: closes politely. */
 const leave = v.object({ kind: v.literal('leave') })
 
@@ -168,6 +187,7 @@ export const clientMessage = v.variant('kind', [
   sessionTimings,
   sessionStep,
   sessionFailed,
+  beat,
   leave,
 ])
 

@@ -109,16 +109,25 @@ const sessionOpen = v.object({
   /** To the last stage, and only where its sampler needs them; otherwise empty. */
   history: tokenIds,
   promptLength: count(PROMPT_MAX_TOKENS),
+  /** Tokens of the answer that were chosen in earlier epochs. */
+  answered: count(PROMPT_MAX_TOKENS),
   maxTokens: count(1_000_000),
   stopIds: v.pipe(tokenIds, v.maxLength(STOP_IDS_MAX)),
+  /** Rows of this session from earlier epochs that still hold; what is behind them belongs to another text. */
+  keep: position,
 })
 
-/** To the first stage once all are ready: the prompt. */
+/** To every stage once all are ready: where its part begins. */
 const sessionStart = v.object({
   kind: v.literal('session-start'),
   session: sessionId,
   epoch: u32,
-  prompt: v.pipe(tokenIds, v.minLength(1)),
+  /** Position of the first row that this stage computes. */
+  from: position,
+  /** Position of the first row that the next stage must get; below `from` it is what this stage sent before. */
+  forward: position,
+  /** To the first stage: the tokens from `from` on; otherwise empty. */
+  prompt: tokenIds,
 })
 
 /** To every stage: free the caches of this session. */

@@ -105,7 +105,15 @@ export const swarmSnapshot = v.object({
     v.array(
       v.object({
         id: text(80),
-        state: v.picklist(['queued', 'opening', 'running', 'done', 'failed', 'cancelled']),
+        state: v.picklist([
+          'queued',
+          'opening',
+          'running',
+          'repairing',
+          'done',
+          'failed',
+          'cancelled',
+        ]),
         stages: v.pipe(v.array(peerId), v.maxLength(1_000)),
         /**
          * One for each stage: its compute in a lap, and the wire to the next stage: half of that link's round trip
@@ -117,6 +125,8 @@ export const swarmSnapshot = v.object({
         ),
         promptTokens: count(PROMPT_MAX_TOKENS),
         tokens: count(1_000_000),
+        /** How often another route took over. */
+        repairs: count(1_000_000),
         firstTokenMs: v.nullable(ms),
         lapMs: v.nullable(ms),
         /** What a lap was expected to take when the route was chosen; null before that. */

@@ -1,5 +1,5 @@
 /** Raised whenever a message or a byte changes its meaning. Both ends must speak the same number. */
-export const PROTOCOL = 2
+export const PROTOCOL = 3
 
 /** A host that names it forwards bytes between the ends of a pair. */
 export const RELAY_FEATURE = 'relay'

@@ -60,7 +60,7 @@ async function createSession(
   lowered: LoweredBlock,
 ): Promise<InferenceSession> {
   const options: InferenceSession.SessionOptions = {
-    ...backend.sessionOptions,
+    ...withCpuNodes(backend.sessionOptions, lowered.cpuNodes),
     externalData: lowered.externalData,
     // Between two layers on a GPU the hidden state need not come back.
     ...(lowered.kv === 'shared' ? { preferredOutputLocation: SHARED_OUTPUTS } : {}),
@@ -70,6 +70,18 @@ async function createSession(
   } catch (thrown) {
     throw runtimeError(thrown, 'a block could not be loaded', 'model-invalid')
   }
+}
+
+function withCpuNodes(
+  options: InferenceSession.SessionOptions,
+  names: readonly string[],
+): InferenceSession.SessionOptions {
+  if (names.length === 0) return options
+  const providers = (options.executionProviders ?? []).map((provider) => {
+    const named = typeof provider === 'string' ? { name: provider } : provider
+    return named.name === 'webgpu' ? { ...named, forceCpuNodeNames: names } : provider
+  })
+  return { ...options, executionProviders: providers }
 }
 
 const SHARED_OUTPUTS = {

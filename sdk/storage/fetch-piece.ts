@@ -2,6 +2,7 @@ import { CrowdError } from '../core/errors.ts'
 import { FETCH_STALL_MS, PIECE_BYTES } from '../core/limits.ts'
 import type { Piece } from '../core/model/manifest.ts'
 import { hashBytes } from './hash.ts'
+import { readBody } from './read-body.ts'
 import { createStallLimit } from './stall-limit.ts'
 
 export type FetchPieceDeps = {
@@ -54,7 +55,7 @@ export async function fetchPiece(
       await response.body?.cancel()
       return problem
     }
-    const bytes = await readBody(piece, response, (count) => {
+    const bytes = await wholeBody(piece, readBody(response.body, stall.signal), (count) => {
       stall.progress()
       deps.onBytes(count)
     })
@@ -105,25 +106,20 @@ function parseRetryAfter(value: string | null): number | null {
   return Number.isFinite(ms) && ms >= 0 ? ms : null
 }
 
-async function readBody(
+async function wholeBody(
   piece: Piece,
-  response: Response,
+  body: AsyncIterable<Uint8Array>,
   onBytes: (count: number) => void,
 ): Promise<Uint8Array | Failed> {
   const bytes = new Uint8Array(piece.bytes)
-  const reader = response.body?.getReader()
-  if (reader === undefined) return corrupt('answered without a body')
   let offset = 0
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done) break
-    if (offset + value.byteLength > bytes.byteLength) {
-      await reader.cancel()
+  for await (const run of body) {
+    if (offset + run.byteLength > bytes.byteLength) {
       return corrupt(`has more than the ${piece.bytes} bytes expected`)
     }
-    bytes.set(value, offset)
-    offset += value.byteLength
-    onBytes(value.byteLength)
+    bytes.set(run, offset)
+    offset += run.byteLength
+    onBytes(run.byteLength)
   }
   if (offset === bytes.byteLength) return bytes
   return corrupt(`ended after ${offset} of ${piece.bytes} bytes`)

@@ -36,6 +36,7 @@ function setUp() {
     },
     links: { announce: () => undefined, closeAll: () => void done.push('close links') },
     sessions: {
+      park: () => void done.push('park sessions'),
       dropAll() {
         done.push('drop sessions')
         return Promise.resolve()
@@ -108,6 +109,6 @@ test('the same model after a reconnect is not read again', async () => {
   const { announcer, done, loads, pledged } = await joined()
   await announcer.welcomed(testWelcome(servedOf('a')))
   expect(loads).toEqual([])
-  expect(done).toEqual(['close links', 'drop sessions', 'announce'])
+  expect(done).toEqual(['close links', 'park sessions', 'announce'])
   expect(pledged()).toEqual(['of-a', 'of-a'])
 })

@@ -14,7 +14,7 @@ export type AnnouncerDeps = {
   readonly store: Pick<ShardStore, 'list' | 'usage'>
   readonly holder: Pick<StageHolder, 'held' | 'announce' | 'drop'>
   readonly links: Pick<Links, 'announce' | 'closeAll'>
-  readonly sessions: Pick<Sessions, 'dropAll'>
+  readonly sessions: Pick<Sessions, 'park' | 'dropAll'>
   readonly meter: StepMeter
   tell(message: ClientMessage): void
   loadManifest(path: string): Promise<Manifest>
@@ -76,10 +76,12 @@ export function createAnnouncer(deps: AnnouncerDeps): Announcer {
     },
     async welcomed(welcome) {
       state.peer = welcome.peer
-      // The host ended what ran when the connection broke, and orders new links.
+      // The host orders new links. What is cached of its sessions is kept a while: it may open them again.
       links.closeAll('the connection to the host was made anew')
-      const [isNewest] = await Promise.all([follow(welcome), sessions.dropAll()])
-      if (!isNewest) return
+      sessions.park()
+      const former = state.manifest
+      if (!(await follow(welcome))) return
+      if (state.manifest !== former) await sessions.dropAll()
       await pledge()
       holder.announce()
     },

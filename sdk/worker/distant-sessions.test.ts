@@ -6,6 +6,7 @@ import {
   PAIR,
   SESSION_MODEL,
   sessionOrder,
+  sessionStart,
 } from '../../test/support/session-fixtures.ts'
 import { CrowdError } from '../core/errors.ts'
 import type { PeerId, SessionId } from '../core/ids.ts'
@@ -79,6 +80,7 @@ function setUp({ lane = null, noLink = false, broken = false }: Options = {}) {
         return Promise.resolve()
       },
       now: () => 0,
+      later: () => () => undefined,
     })
   }
 
@@ -100,6 +102,7 @@ function setUp({ lane = null, noLink = false, broken = false }: Options = {}) {
     onChange: () => undefined,
     onBadFrame: (peer, { code }) => bad.push([peer, code]),
     now: () => 0,
+    later: () => () => undefined,
   })
 
   function begin() {
@@ -114,14 +117,16 @@ function setUp({ lane = null, noLink = false, broken = false }: Options = {}) {
 test('SE1 a stage is ready once the page found the link to the next one', async () => {
   const { sessions, told, settled } = setUp()
   await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
   await settled()
-  expect(told).toEqual([{ kind: 'session-ready', session: 7, epoch: 1 }])
+  expect(told).toEqual([{ kind: 'session-ready', session: 7, epoch: 1, cached: 0, kept: 0 }])
   expect(sessions.count()).toBe(1)
 })
 
 test('a frame that comes on a lane goes on on a lane, and the page hears only of the step', async () => {
   const { sessions, host, told, steps, onLanes, passed, settled } = setUp({ lane: 4 })
   await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
   await settled()
   host.onFrame(FIRST, frame(5))
   await settled()
@@ -137,6 +142,7 @@ test('a frame that comes on a lane goes on on a lane, and the page hears only of
 test('where frames pass the page they come to the thread and back', async () => {
   const { sessions, passed, onLanes, settled } = setUp()
   await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
   await settled()
   sessions.onFrame(FIRST, frame(3))
   await settled()
@@ -147,6 +153,7 @@ test('where frames pass the page they come to the thread and back', async () => 
 test('SE4 a frame of a stranger is refused, wherever it came', async () => {
   const { sessions, host, bad, settled } = setUp()
   await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
   await settled()
   expect(() => host.onFrame(LAST, frame())).toThrow('not the stage before')
   sessions.onFrame(LAST, frame())
@@ -160,6 +167,7 @@ test.each<[string, Options, string]>([
 ])('SE6 %s fails the session once', async (_name, options, code) => {
   const { sessions, told, settled } = setUp(options)
   await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
   await settled()
   if (options.broken === true) sessions.onFrame(FIRST, frame())
   await settled()
@@ -172,6 +180,7 @@ test.each<[string, Options, string]>([
 test('SE6 SE7 a thread that is gone fails what ran in it, once, and the next one serves anew', async () => {
   const { sessions, begin, told, released, settled } = setUp()
   await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
   await sessions.open(sessionOrder({ session: 8 as SessionId }), SESSION_MODEL)
   await settled()
   await sessions.close({ kind: 'session-close', session: 8 as SessionId, epoch: 1 })
@@ -189,12 +198,13 @@ test('SE6 SE7 a thread that is gone fails what ran in it, once, and the next one
   begin()
   await sessions.open(sessionOrder({ epoch: 2 }), SESSION_MODEL)
   await settled()
-  expect(told.at(-1)).toEqual({ kind: 'session-ready', session: 7, epoch: 2 })
+  expect(told.at(-1)).toMatchObject({ kind: 'session-ready', session: 7, epoch: 2 })
 })
 
 test('what ended or failed in the thread is not failed again when the thread is gone', async () => {
   const { sessions, told, settled } = setUp()
   await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
   await settled()
   sessions.onLost(PAIR, 'transport')
   await settled()
@@ -205,6 +215,7 @@ test('what ended or failed in the thread is not failed again when the thread is 
 test('after a reconnect everything is forgotten and its caches are freed', async () => {
   const { sessions, released, settled } = setUp()
   await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
   await settled()
   await Promise.all([sessions.dropAll(), sessions.dropAll()])
   expect(released).toEqual([7])

@@ -3,7 +3,7 @@ import type { PairId, SessionId } from '../core/ids.ts'
 import type { MessageEnd } from '../core/message-end.ts'
 import { createDeferred, type Deferred } from './deferred.ts'
 import type { SessionCommand, SessionNews } from './session-messages.ts'
-import type { FrameSink, MakeSessions, Sessions } from './sessions.ts'
+import type { FrameSink, MakeSessions, Sessions, SessionsProgress } from './sessions.ts'
 import type { SessionOrder } from './stage-session.ts'
 
 /** The sessions of a worker, run in its compute thread. */
@@ -14,12 +14,15 @@ export type DistantSessions = Sessions & {
   lost(error: CrowdError): void
 }
 
+const NO_PROGRESS: SessionsProgress = { computing: false, sessions: [] }
+
 export function createDistantSessions(deps: Parameters<MakeSessions>[0]): DistantSessions {
   /** What runs in the thread, with those that ended there and were not closed yet. */
-  const open = new Map<SessionId, { readonly epoch: number; over: boolean }>()
+  const open = new Map<SessionId, { readonly epoch: number; over: boolean; parked: boolean }>()
   const links = new Map<PairId, FrameSink>()
   let end: MessageEnd<SessionCommand, SessionNews> | null = null
   let dropping: Deferred<undefined> | null = null
+  let asked: Deferred<SessionsProgress> | null = null
 
   const post = (command: SessionCommand, transfer: readonly object[] = []): void =>
     end?.post(command, transfer)
@@ -71,6 +74,10 @@ export function createDistantSessions(deps: Parameters<MakeSessions>[0]): Distan
       case 'bad-frame':
         deps.onBadFrame(news.peer, news.error)
         return
+      case 'progress':
+        asked?.resolve(news.progress)
+        asked = null
+        return
       case 'dropped':
         dropped()
     }
@@ -87,6 +94,12 @@ export function createDistantSessions(deps: Parameters<MakeSessions>[0]): Distan
     deps.onChange()
   }
 
+  function close({ session, epoch }: Pick<SessionOrder, 'session' | 'epoch'>): Promise<void> {
+    post({ kind: 'close', message: { kind: 'session-close', session, epoch } })
+    forget({ session, epoch })
+    return Promise.resolve()
+  }
+
   return {
     attach(next) {
       end = next
@@ -95,6 +108,8 @@ export function createDistantSessions(deps: Parameters<MakeSessions>[0]): Distan
     lost(error) {
       end = null
       dropped()
+      asked?.resolve(NO_PROGRESS)
+      asked = null
       links.clear()
       for (const [session, { epoch, over }] of open) {
         if (!over) deps.tell({ kind: 'session-failed', session, epoch, error: error.toWire() })
@@ -110,17 +125,14 @@ export function createDistantSessions(deps: Parameters<MakeSessions>[0]): Distan
         deps.tell({ kind: 'session-failed', session, epoch, error: error.toWire() })
         return Promise.resolve()
       }
-      if (former === undefined || former.epoch < epoch) open.set(session, { epoch, over: false })
+      if (former === undefined || former.epoch < epoch)
+        open.set(session, { epoch, over: false, parked: false })
       post({ kind: 'open', order, model: { hiddenSize, contextLength, eosTokenIds } })
       deps.onChange()
       return Promise.resolve()
     },
     start: (message) => post({ kind: 'start', message }),
-    close(message) {
-      post({ kind: 'close', message })
-      forget(message)
-      return Promise.resolve()
-    },
+    close,
     onFrame(peer, bytes) {
       const whole = bytes.byteLength === bytes.buffer.byteLength
       post({ kind: 'frame', peer, bytes }, whole ? [bytes.buffer] : [])
@@ -130,7 +142,20 @@ export function createDistantSessions(deps: Parameters<MakeSessions>[0]): Distan
       post({ kind: 'link-lost', pair, reason })
     },
     count: () => open.size,
+    progress() {
+      if (end === null) return Promise.resolve(NO_PROGRESS)
+      asked ??= createDeferred<SessionsProgress>()
+      post({ kind: 'want-progress' })
+      return asked.promise
+    },
     failAll: (error) => post({ kind: 'fail-all', error: error.toWire() }),
+    park() {
+      for (const session of open.values()) session.parked = true
+    },
+    async dropParked() {
+      const parked = [...open].filter(([, session]) => session.parked)
+      await Promise.all(parked.map(([session, { epoch }]) => close({ session, epoch })))
+    },
     async dropAll() {
       open.clear()
       links.clear()

@@ -17,6 +17,8 @@ export type SessionHostDeps = {
   /** Sends a frame on a lane of this thread. */
   readonly sendOnLane: (lane: number, frame: Uint8Array) => Promise<void>
   readonly now: () => number
+  /** Runs `task` after `ms` unless the returned function was called. */
+  readonly later: (ms: number, task: () => void) => () => void
 }
 
 /** Runs a worker's sessions beside its runner; the page gives orders and hears what the host must know. */
@@ -42,6 +44,7 @@ export function createSessionHost(deps: SessionHostDeps): SessionHost {
     },
     onChange: () => undefined,
     now: deps.now,
+    later: deps.later,
   })
 
   function throughPage(pair: PairId, bytes: Uint8Array): Promise<undefined> {
@@ -104,6 +107,9 @@ export function createSessionHost(deps: SessionHostDeps): SessionHost {
         return
       case 'fail-all':
         sessions.failAll(fromWire(command.error))
+        return
+      case 'want-progress':
+        void sessions.progress().then((progress) => end.post({ kind: 'progress', progress }))
         return
       case 'drop-all':
         void sessions.dropAll().then(() => end.post({ kind: 'dropped' }))

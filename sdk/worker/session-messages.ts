@@ -2,6 +2,7 @@ import type { WireError } from '../core/errors.ts'
 import type { PairId, PeerId } from '../core/ids.ts'
 import type { ClientMessage } from '../protocol/client-to-server.ts'
 import type { ServerMessageOf } from '../protocol/server-to-client.ts'
+import type { SessionsProgress } from './sessions.ts'
 import type { SessionModel, SessionOrder } from './stage-session.ts'
 
 /** To the thread in which the sessions run. */
@@ -19,6 +20,7 @@ export type SessionCommand =
   | { readonly kind: 'link-lost'; readonly pair: PairId; readonly reason: string }
   | { readonly kind: 'fail-all'; readonly error: WireError }
   | { readonly kind: 'drop-all' }
+  | { readonly kind: 'want-progress' }
 
 /** From the thread in which the sessions run. */
 export type SessionNews =
@@ -33,5 +35,6 @@ export type SessionNews =
     }
   /** The peer broke the rules with a frame that came through the page. */
   | { readonly kind: 'bad-frame'; readonly peer: PeerId; readonly error: WireError }
+  | { readonly kind: 'progress'; readonly progress: SessionsProgress }
   /** All sessions are forgotten and their caches free. */
   | { readonly kind: 'dropped' }

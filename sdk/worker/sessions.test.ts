@@ -6,6 +6,7 @@ import {
   MIDDLE,
   SESSION_MODEL,
   sessionOrder,
+  sessionStart,
 } from '../../test/support/session-fixtures.ts'
 import { CrowdError } from '../core/errors.ts'
 import type { PairId, PeerId, SessionId } from '../core/ids.ts'
@@ -46,6 +47,7 @@ function setUp() {
     onStep: () => undefined,
     onChange: () => undefined,
     now: () => 0,
+    later: () => () => undefined,
   })
   const settled = () => new Promise((resolve) => setImmediate(resolve))
   const breakSending = (): void => void (link.broken = true)
@@ -55,19 +57,22 @@ function setUp() {
 test('SE1 a stage is ready once its link to the next one is open', async () => {
   const { sessions, told } = setUp()
   await sessions.open(sessionOrder(), SESSION_MODEL)
-  expect(told).toEqual([{ kind: 'session-ready', session: 7, epoch: 1 }])
+  sessions.start(sessionStart())
+  expect(told).toEqual([{ kind: 'session-ready', session: 7, epoch: 1, cached: 0, kept: 0 }])
 })
 
 test('a stage without a link to the next one says so', async () => {
   const { sessions, told, link } = setUp()
   link.open = false
   await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
   expect(told).toMatchObject([{ kind: 'session-failed', error: { code: 'timeout' } }])
 })
 
 test('SE2 frames of an unknown session, an old epoch or a closed session are dropped without a fault', async () => {
   const { sessions, steps, settled } = setUp()
   await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
   sessions.onFrame(FIRST, activationBytes({ session: 8 as SessionId }))
   sessions.onFrame(FIRST, activationBytes({ epoch: 0 }))
   await sessions.close({ kind: 'session-close', session: 7 as SessionId, epoch: 1 })
@@ -79,6 +84,7 @@ test('SE2 frames of an unknown session, an old epoch or a closed session are dro
 test('SE4 a frame that does not come from the stage before is a bad frame', async () => {
   const { sessions, steps, settled } = setUp()
   await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
   for (const peer of [MIDDLE, LAST, 'stranger' as PeerId])
     expect(() => sessions.onFrame(peer, activationBytes())).toThrow('not the stage before')
   sessions.onFrame(FIRST, activationBytes())
@@ -89,6 +95,7 @@ test('SE4 a frame that does not come from the stage before is a bad frame', asyn
 test('SE5 the position in the frame is the one that the runner truncates its cache to', async () => {
   const { sessions, steps, settled } = setUp()
   await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
   for (const position of [5, 6, 2]) sessions.onFrame(FIRST, activationBytes({ position }))
   await settled()
   expect(steps.map((step) => step.position)).toEqual([5, 6, 2])
@@ -97,6 +104,7 @@ test('SE5 the position in the frame is the one that the runner truncates its cac
 test('a frame of another hidden size, or cut short, is a bad frame', async () => {
   const { sessions } = setUp()
   await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
   expect(() => sessions.onFrame(FIRST, activationBytes({ hiddenSize: 8 }))).toThrow('hidden size 8')
   expect(() => sessions.onFrame(FIRST, activationBytes().slice(0, 50))).toThrow('bad frame')
 })
@@ -124,6 +132,7 @@ test('a raised epoch replaces the route; a lower one is not taken back', async (
 test('SE6 a session that failed is told once, whatever else happens to its link', async () => {
   const { sessions, told, sent, breakSending, settled } = setUp()
   await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
   breakSending()
   sessions.onFrame(FIRST, activationBytes())
   await settled()
@@ -139,6 +148,7 @@ test('SE6 a session that failed is told once, whatever else happens to its link'
 test('a lost link fails the sessions that send on it, and only those', async () => {
   const { sessions, told } = setUp()
   await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
   sessions.onLost('another' as PairId, 'silence')
   sessions.onLost('pair' as PairId, 'silence')
   expect(told.slice(1)).toMatchObject([{ kind: 'session-failed', error: { code: 'stage-lost' } }])
@@ -147,6 +157,7 @@ test('a lost link fails the sessions that send on it, and only those', async () 
 test('after a reconnect everything is forgotten and its caches are freed, even by a runner that is gone', async () => {
   const { sessions, released } = setUp()
   await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
   await sessions.open(sessionOrder({ session: 8 as SessionId }), SESSION_MODEL)
   await sessions.dropAll()
   expect(released).toEqual([7, 8])
@@ -156,6 +167,52 @@ test('after a reconnect everything is forgotten and its caches are freed, even b
 test('rows beyond a whole context do not pile up: they are a bad frame', async () => {
   const { sessions } = setUp()
   await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
   for (let row = 0; row < contextLength; row += 1) sessions.onFrame(FIRST, activationBytes())
   expect(() => sessions.onFrame(FIRST, activationBytes())).toThrow('wait already')
+})
+
+test('RE2 RE8 a raised epoch goes on with what is cached, cut to the rows that still hold', async () => {
+  const { sessions, told, released, settled } = setUp()
+  await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
+  for (const position of [0, 1, 2]) sessions.onFrame(FIRST, activationBytes({ position }))
+  await settled()
+  await sessions.open(sessionOrder({ epoch: 2, keep: 9 }), SESSION_MODEL)
+  expect(told.at(-1)).toMatchObject({ kind: 'session-ready', epoch: 2, cached: 3, kept: 3 })
+  await sessions.open(sessionOrder({ epoch: 3, keep: 2 }), SESSION_MODEL)
+  expect(told.at(-1)).toMatchObject({ epoch: 3, cached: 2, kept: 2 })
+  expect(released).toEqual([])
+  sessions.park()
+  await sessions.open(sessionOrder({ session: 8 as SessionId }), SESSION_MODEL)
+  await sessions.open(sessionOrder({ epoch: 4, keep: 2 }), SESSION_MODEL)
+  await sessions.dropParked()
+  expect(sessions.count()).toBe(2)
+  sessions.park()
+  await sessions.dropParked()
+  expect(released).toEqual([7, 8])
+})
+
+test('RE2 other layers keep nothing of a session', async () => {
+  const { sessions, told, settled } = setUp()
+  await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
+  sessions.onFrame(FIRST, activationBytes({ position: 0 }))
+  await settled()
+  sessions.failAll(new CrowdError('stage-lost', 'other layers'))
+  await sessions.open(sessionOrder({ epoch: 2, keep: 9 }), SESSION_MODEL)
+  expect(told.at(-1)).toMatchObject({ epoch: 2, cached: 0, kept: 0 })
+})
+
+test('HB7 where each session stands is told while a step runs', async () => {
+  const { sessions, settled } = setUp()
+  await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
+  expect(await sessions.progress()).toEqual({
+    computing: false,
+    sessions: [{ session: 7, epoch: 1, position: 0 }],
+  })
+  sessions.onFrame(FIRST, activationBytes({ position: 0 }))
+  await settled()
+  expect((await sessions.progress()).sessions).toMatchObject([{ position: 1 }])
 })

@@ -1,10 +1,13 @@
 import { CrowdError, toCrowdError, type WireError } from '../core/errors.ts'
 import type { PairId, PeerId, SessionId } from '../core/ids.ts'
-import { PREFILL_CHUNK_TOKENS } from '../core/limits.ts'
+import { PREFILL_CHUNK_TOKENS, REPLAY_BYTES } from '../core/limits.ts'
+import type { StageRows } from '../core/session/resume-plan.ts'
 import { decodeFrame, encodeFrame, type Frame, type FrameExpectation } from '../core/wire/frame.ts'
 import type { ClientMessage } from '../protocol/client-to-server.ts'
 import type { ServerMessageOf } from '../protocol/server-to-client.ts'
 import type { StageRunner } from '../runtime/stage-runner.ts'
+import type { SessionRecord } from './step-run.ts'
+import { createSentRows, type ReplayBudget } from './sent-rows.ts'
 import {
   createStageSession,
   type SessionModel,
@@ -19,6 +22,10 @@ export type SessionsDeps = {
   onStep(tokens: number, computeMs: number): void
   onChange(): void
   now(): number
+  /** Runs `task` after `ms` unless the returned function was called. */
+  later(ms: number, task: () => void): () => void
+  /** What may be kept to be sent again; REPLAY_BYTES when absent. */
+  readonly replayBytes?: number
 }
 
 /** Makes the sessions of a worker, here or in another thread. */
@@ -29,6 +36,15 @@ export type MakeSessions = (
   },
 ) => Sessions
 
+export type SessionsProgress = {
+  readonly computing: boolean
+  readonly sessions: readonly {
+    readonly session: SessionId
+    readonly epoch: number
+    readonly position: number
+  }[]
+}
+
 /** Where frames for the next stage go. */
 export type FrameSink = {
   /** The lane in the compute thread, where there is one. */
@@ -37,10 +53,18 @@ export type FrameSink = {
   send(frame: Uint8Array): Promise<void>
 }
 
-type Open = { readonly order: SessionOrder; readonly session: StageSession; next: FrameSink | null }
+type Open = {
+  readonly order: SessionOrder
+  readonly session: StageSession
+  readonly record: SessionRecord
+  next: FrameSink | null
+  /** The connection to the host was lost since it was opened. */
+  parked: boolean
+}
 
 /** The sessions of one worker, keyed by session and epoch; frames find theirs by the header. */
 export type Sessions = {
+  /** A raised epoch goes on with what is cached of the session. */
   open(order: SessionOrder, model: SessionModel): Promise<void>
   start(message: ServerMessageOf<'session-start'>): void
   close(message: ServerMessageOf<'session-close'>): Promise<void>
@@ -49,14 +73,20 @@ export type Sessions = {
   /** A link is gone: the sessions that used it fail. */
   onLost(pair: PairId, reason: string): void
   count(): number
-  /** Fails every session, e.g. before another stage is loaded. */
+  /** Where they stand. Takes as long as a step where the thread that computes is asked. */
+  progress(): Promise<SessionsProgress>
+  /** Fails every session, whose caches are gone: another stage is loaded. */
   failAll(error: CrowdError): void
+  /** The host was lost: what is not opened anew until dropParked() isn't wanted any more. */
+  park(): void
+  dropParked(): Promise<void>
   /** Forgets every session and frees its caches: the host has ended them. */
   dropAll(): Promise<void>
 }
 
 export function createSessions(deps: SessionsDeps): Sessions {
   const sessions = new Map<SessionId, Open>()
+  const budget: ReplayBudget = { limitBytes: deps.replayBytes ?? REPLAY_BYTES, usedBytes: 0 }
   /** What a frame may look like; a device holds one model at a time. */
   let expectation: FrameExpectation | undefined
 
@@ -65,6 +95,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
     if (open === undefined) return
     sessions.delete(session)
     open.session.close()
+    open.record.sent.cut(0)
     deps.onChange()
     // A runner that was lost meanwhile has no caches any more.
     await deps.runner.release(session).catch(() => undefined)
@@ -85,17 +116,21 @@ export function createSessions(deps: SessionsDeps): Sessions {
       expectation = { hiddenSize: model.hiddenSize, maxTokens: PREFILL_CHUNK_TOKENS }
       const former = sessions.get(order.session)
       if (former !== undefined && former.order.epoch >= order.epoch) return
-      if (former !== undefined) await drop(order.session)
+      const record = former?.record ?? { cached: 0, sent: createSentRows(budget, model.hiddenSize) }
       const open: Open = {
         order,
+        record,
+        parked: false,
         session: createStageSession(
           {
             runner: deps.runner,
+            record,
             model,
             sendFrame: (frame) => sendFrame(open, frame),
             tell: deps.tell,
             onStep: deps.onStep,
             now: deps.now,
+            later: deps.later,
           },
           order,
         ),
@@ -104,17 +139,21 @@ export function createSessions(deps: SessionsDeps): Sessions {
       sessions.set(order.session, open)
       deps.onChange()
       try {
-        if (order.nextPair !== null) open.next = await deps.link(order.nextPair)
-        deps.tell({ kind: 'session-ready', session: order.session, epoch: order.epoch })
+        former?.session.close()
+        const link = order.nextPair === null ? null : deps.link(order.nextPair)
+        // A step of the former epoch may still run, and changes what is cached.
+        const [next] = await Promise.all([link, former?.session.settled()])
+        open.next = next
+        deps.tell({ kind: 'session-ready', ...headOf(order), ...rowsLeft(record, order.keep) })
       } catch (thrown) {
         open.session.fail(toCrowdError(thrown, 'link-closed'))
       }
     },
-    start({ session, epoch, prompt }) {
-      const open = find(session, epoch)
+    start(message) {
+      const open = find(message.session, message.epoch)
       if (open === null) return
       try {
-        open.session.start(prompt)
+        open.session.start(message)
       } catch (thrown) {
         open.session.fail(toCrowdError(thrown))
       }
@@ -139,13 +178,44 @@ export function createSessions(deps: SessionsDeps): Sessions {
       }
     },
     count: () => sessions.size,
+    progress: () => Promise.resolve(progressOf([...sessions.values()])),
     failAll(error) {
-      for (const open of sessions.values()) open.session.fail(error)
+      for (const open of sessions.values()) {
+        open.session.fail(error)
+        open.record.cached = 0
+        open.record.sent.cut(0)
+      }
+    },
+    park() {
+      for (const open of sessions.values()) open.parked = true
+    },
+    async dropParked() {
+      const parked = [...sessions].filter(([, open]) => open.parked)
+      await Promise.all(parked.map(([session]) => drop(session)))
     },
     async dropAll() {
       await Promise.all([...sessions.keys()].map(drop))
     },
   }
+}
+
+function progressOf(open: readonly Open[]): SessionsProgress {
+  const all = open.map(({ order, session }) => ({ ...headOf(order), ...session.progress() }))
+  return {
+    computing: all.some(({ computing }) => computing),
+    sessions: all.map(({ session, epoch, position }) => ({ session, epoch, position })),
+  }
+}
+
+function headOf({ session, epoch }: SessionOrder): Pick<SessionOrder, 'session' | 'epoch'> {
+  return { session, epoch }
+}
+
+/** Cuts what a session has from earlier epochs to the rows that still hold. */
+function rowsLeft(record: SessionRecord, keep: number): StageRows {
+  record.cached = Math.min(record.cached, keep)
+  record.sent.cut(record.cached)
+  return { cached: record.cached, kept: record.sent.length }
 }
 
 /** Frames of a session come from the stage before this one only (to the first stage: from the last). */

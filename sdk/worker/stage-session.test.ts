@@ -1,13 +1,20 @@
 import { expect, test } from 'vitest'
 import { CrowdError } from '../core/errors.ts'
 import type { PeerId, SessionId } from '../core/ids.ts'
-import { PREFILL_CHUNK_TOKENS } from '../core/limits.ts'
+import { PREFILL_CHUNK_TOKENS, STAGE_STEP_MS } from '../core/limits.ts'
 import type { Manifest } from '../core/model/manifest.ts'
 import { GREEDY } from '../core/sampling/params.ts'
 import { decodeFrame, encodeFrame, type Frame } from '../core/wire/frame.ts'
 import type { ClientMessage } from '../protocol/client-to-server.ts'
 import type { StageOutput, StageStep } from '../runtime/stage-runner.ts'
-import { createStageSession, type SessionOrder, type StageSession } from './stage-session.ts'
+import type { SessionRecord } from './step-run.ts'
+import { createSentRows } from './sent-rows.ts'
+import {
+  createStageSession,
+  type SessionOrder,
+  type StageSession,
+  type StageSessionDeps,
+} from './stage-session.ts'
 
 const HIDDEN = 4
 const EOS = 9
@@ -22,7 +29,13 @@ const manifest = {
  * A ring of sessions whose stages do nothing but remember their steps; the last one "chooses" the given
  * tokens. Frames go through the real codec.
  */
-function ring(stageCount: number, tokens: number[], change: Partial<SessionOrder> = {}) {
+function ring(
+  stageCount: number,
+  tokens: number[],
+  change: Partial<SessionOrder> = {},
+  later: StageSessionDeps['later'] = () => () => undefined,
+) {
+  const records: SessionRecord[] = []
   const told: ClientMessage[] = []
   const steps: StageStep[][] = []
   const frames: Frame[] = []
@@ -64,6 +77,8 @@ function ring(stageCount: number, tokens: number[], change: Partial<SessionOrder
       kind: 'session-open',
       session: 7 as SessionId,
       epoch: 0,
+      answered: 0,
+      keep: 0,
       stage,
       stages,
       nextPair: null,
@@ -74,10 +89,14 @@ function ring(stageCount: number, tokens: number[], change: Partial<SessionOrder
       stopIds: [],
       ...change,
     }
+    const sent = createSentRows({ limitBytes: 1e6, usedBytes: 0 }, HIDDEN)
+    const record = { cached: 0, sent }
+    records.push(record)
     sessions.push(
       createStageSession(
         {
           runner: { run },
+          record,
           model: manifest,
           sendFrame: (frame) => {
             const read = decodeFrame(encodeFrame(frame))
@@ -92,13 +111,29 @@ function ring(stageCount: number, tokens: number[], change: Partial<SessionOrder
           },
           onStep: () => undefined,
           now: () => 0,
+          later,
         },
         order,
       ),
     )
   }
-  return { sessions, told, steps, frames, over, failStage: (stage: number) => (failAt = stage) }
+  function start(prompt: number[]): void {
+    for (const session of sessions.toReversed())
+      session.start({ from: 0, forward: 0, prompt: session === sessions[0] ? prompt : [] })
+  }
+  return {
+    sessions,
+    records,
+    start,
+    told,
+    steps,
+    frames,
+    over,
+    failStage: (stage: number) => (failAt = stage),
+  }
 }
+
+const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 const tokensOf = (told: ClientMessage[]) =>
   told.flatMap((message) =>
@@ -108,8 +143,8 @@ const tokensOf = (told: ClientMessage[]) =>
 test.each([1, 2, 3])(
   'a ring of %i stages laps until the end token, one position at a time',
   async (stageCount) => {
-    const { sessions, told, steps, over } = ring(stageCount, [4, 5, EOS])
-    sessions[0]?.start([1, 2, 3])
+    const { start, told, steps, over } = ring(stageCount, [4, 5, EOS])
+    start([1, 2, 3])
     await over
     expect(tokensOf(told)).toEqual([
       [3, 4],
@@ -125,23 +160,23 @@ test.each([1, 2, 3])(
 )
 
 test('the answer ends at its limit', async () => {
-  const { sessions, told, over } = ring(2, [4, 5, 6], { maxTokens: 2 })
-  sessions[0]?.start([1])
+  const { start, told, over } = ring(2, [4, 5, 6], { maxTokens: 2 })
+  start([1])
   await over
   expect(tokensOf(told).map(([, token]) => token)).toEqual([4, 5])
   expect(told.at(-1)).toMatchObject({ kind: 'session-end', reason: 'length' })
 })
 
 test('a stop id of the asker ends the answer like an end token', async () => {
-  const { sessions, told, over } = ring(2, [4, 5, 6], { stopIds: [5] })
-  sessions[0]?.start([1])
+  const { start, told, over } = ring(2, [4, 5, 6], { stopIds: [5] })
+  start([1])
   await over
   expect(told.at(-1)).toMatchObject({ kind: 'session-end', reason: 'stop' })
 })
 
 test('a long prompt goes in chunks and only the last one samples', async () => {
-  const { sessions, steps, frames, over } = ring(2, [EOS])
-  sessions[0]?.start(Array.from({ length: PREFILL_CHUNK_TOKENS * 2 + 5 }, (_, id) => id))
+  const { start, steps, frames, over } = ring(2, [EOS])
+  start(Array.from({ length: PREFILL_CHUNK_TOKENS * 2 + 5 }, (_, id) => id))
   await over
   expect(steps[1]?.map((step) => step.position)).toEqual([
     0,
@@ -158,8 +193,8 @@ test('a long prompt goes in chunks and only the last one samples', async () => {
 
 test('the last stage alone keeps the history, and only where its sampler needs it', async () => {
   const penal = { ...GREEDY, repetitionPenalty: 1.2 }
-  const { sessions, steps, over } = ring(2, [4, EOS], { sampling: penal, history: [1, 2, 3] })
-  sessions[0]?.start([1, 2, 3])
+  const { start, steps, over } = ring(2, [4, EOS], { sampling: penal, history: [1, 2, 3] })
+  start([1, 2, 3])
   await over
   expect(steps[1]?.map((step) => [...(step.sample?.history ?? [])])).toEqual([
     [1, 2, 3],
@@ -169,8 +204,8 @@ test('the last stage alone keeps the history, and only where its sampler needs i
 })
 
 test('compute time of a lap adds up on its way and is told with the end', async () => {
-  const { sessions, told, over } = ring(3, [4, 5, EOS])
-  sessions[0]?.start([1])
+  const { start, told, over } = ring(3, [4, 5, EOS])
+  start([1])
   await over
   expect(told.find((message) => message.kind === 'session-timings')).toMatchObject({
     timings: { tokens: 3, computeMs: 6, hops: 3 },
@@ -178,8 +213,8 @@ test('compute time of a lap adds up on its way and is told with the end', async 
 })
 
 test('every stage tells its compute time at its first decode step', async () => {
-  const { sessions, told, over } = ring(3, [4, 5, EOS])
-  sessions[0]?.start([1, 2])
+  const { start, told, over } = ring(3, [4, 5, EOS])
+  start([1, 2])
   await over
   const steps = told.filter((message) => message.kind === 'session-step')
   expect(steps).toEqual(
@@ -188,9 +223,9 @@ test('every stage tells its compute time at its first decode step', async () => 
 })
 
 test('SE6 a failing stage is told once, with its code, and computes no more', async () => {
-  const { sessions, told, steps, over, failStage } = ring(2, [4])
+  const { start, told, steps, over, failStage } = ring(2, [4])
   failStage(1)
-  sessions[0]?.start(Array.from({ length: 100 }, () => 1))
+  start(Array.from({ length: 100 }, () => 1))
   await over
   await Promise.resolve()
   expect(told.filter((message) => message.kind === 'session-failed')).toHaveLength(1)
@@ -199,9 +234,9 @@ test('SE6 a failing stage is told once, with its code, and computes no more', as
 })
 
 test('a closed session drops what still arrives', async () => {
-  const { sessions, told, steps } = ring(2, [4])
+  const { sessions, start, told, steps } = ring(2, [4])
   sessions[1]?.close()
-  sessions[0]?.start([1, 2])
+  start([1, 2])
   await new Promise((resolve) => setImmediate(resolve))
   expect(steps[0]).toHaveLength(1)
   expect(steps[1]).toHaveLength(0)
@@ -224,5 +259,74 @@ test('frames that the route does not send are refused', () => {
       data: new Float32Array(HIDDEN),
     }),
   ).toThrow('first stage')
-  expect(() => sessions[1]?.start([1])).toThrow('first stage only')
+  expect(() => sessions[1]?.start({ from: 0, forward: 0, prompt: [1] })).toThrow('first stage only')
+})
+
+const rowsAt = (position: number, rows: number): Float32Array =>
+  new Float32Array(rows * HIDDEN).fill(position)
+
+test('RE3 a stage sends again what the next one lacks, before anything new, and samples after none of it', async () => {
+  const { sessions, records, frames } = ring(3, [])
+  records[0]?.sent.append(0, rowsAt(0, 40))
+  records[0]?.sent.append(40, rowsAt(40, 1))
+  sessions[0]?.start({ from: 41, forward: 2, prompt: [7] })
+  await settled()
+  expect(
+    frames.map((frame) =>
+      frame.kind === 'activation' ? [frame.position, frame.tokenCount, frame.sample] : null,
+    ),
+  ).toEqual([
+    [2, 32, false],
+    [34, 7, false],
+    [41, 1, true],
+  ])
+})
+
+test('RE3 rows that the next stage has already are computed for the caches alone', async () => {
+  const { sessions, steps, frames } = ring(2, [])
+  sessions[0]?.start({ from: 0, forward: 33, prompt: Array.from({ length: 35 }, (_, id) => id) })
+  await settled()
+  expect(steps[0]?.map((step) => step.position)).toEqual([0, 32])
+  expect(frames).toMatchObject([{ position: 33, tokenCount: 2, sample: true }])
+})
+
+test('RE7 what is not kept any more is said, not made up', async () => {
+  const { sessions, told, over } = ring(2, [])
+  sessions[0]?.start({ from: 9, forward: 0, prompt: [7] })
+  await over
+  expect(told).toMatchObject([{ kind: 'session-failed', error: { code: 'stage-lost' } }])
+})
+
+test('SE1 frames that overtake the word to start wait for it', async () => {
+  const { sessions, steps } = ring(2, [4])
+  sessions[0]?.start({ from: 0, forward: 0, prompt: [1, 2] })
+  await settled()
+  expect(steps[1]).toEqual([])
+  sessions[1]?.start({ from: 0, forward: 0, prompt: [] })
+  await settled()
+  expect(steps[1]?.[0]?.position).toBe(0)
+})
+
+test('RE2 the answer so far counts against its limit', async () => {
+  const { start, told, over } = ring(2, [4, 5], { answered: 2, maxTokens: 3 })
+  start([1])
+  await over
+  expect(told.at(-1)).toMatchObject({ kind: 'session-end', reason: 'length' })
+  expect(tokensOf(told)).toHaveLength(1)
+})
+
+test('SE6 a step that takes twenty times as long as any before hangs: it is told, not waited for', async () => {
+  let expire: (() => void) | null = null
+  const limits: number[] = []
+  const { start, told, over } = ring(1, [4, 5, 6, 7, 8, EOS], {}, (ms, task) => {
+    limits.push(ms)
+    expire = task
+    return () => undefined
+  })
+  start([1])
+  await over
+  expect(limits.slice(0, 4).every((ms) => ms === STAGE_STEP_MS)).toBe(true)
+  expect(limits.at(-1)).toBe(8_000)
+  expect(told.at(-1)).toMatchObject({ kind: 'session-end' })
+  expect(expire).not.toBeNull()
 })

@@ -2,21 +2,27 @@ import { CrowdError, toCrowdError } from '../core/errors.ts'
 import { PREFILL_CHUNK_TOKENS } from '../core/limits.ts'
 import type { Manifest } from '../core/model/manifest.ts'
 import { prefillChunks } from '../core/model/prefill-chunks.ts'
-import { needsHistory, type SampledToken } from '../core/sampling/params.ts'
-import { createLapMeter } from '../core/session/lap-meter.ts'
-import type { FinishReason } from '../core/session/request.ts'
+import type { SampledToken } from '../core/sampling/params.ts'
 import type { ActivationFrame, Frame, TokenFrame } from '../core/wire/frame.ts'
 import type { ClientMessage } from '../protocol/client-to-server.ts'
 import type { ServerMessageOf } from '../protocol/server-to-client.ts'
 import type { StageOutput, StageRunner, StageStep } from '../runtime/stage-runner.ts'
+import { createDeferred } from './deferred.ts'
+import { createLastStage, type LastStage } from './last-stage.ts'
+import { createRowsOut } from './rows-out.ts'
+import { createStepRun, type SessionRecord, type StageProgress } from './step-run.ts'
 
 export type SessionOrder = ServerMessageOf<'session-open'>
 
 /** What a session needs to know of the model. */
 export type SessionModel = Pick<Manifest, 'hiddenSize' | 'contextLength' | 'eosTokenIds'>
 
+/** Where this stage's part begins, and for the first one the token ids from there on. */
+export type SessionStart = Pick<ServerMessageOf<'session-start'>, 'from' | 'forward' | 'prompt'>
+
 export type StageSessionDeps = {
   runner: Pick<StageRunner, 'run'>
+  record: SessionRecord
   model: SessionModel
   /** To the next stage of the route (from the last one to the first). */
   sendFrame(frame: Frame): Promise<void>
@@ -25,38 +31,55 @@ export type StageSessionDeps = {
   /** A step was computed here: rows and ms. */
   onStep(tokens: number, computeMs: number): void
   now(): number
+  /** Runs `task` after `ms` unless the returned function was called. */
+  later(ms: number, task: () => void): () => void
 }
 
-/** This stage's part in one session and epoch. Steps run one after the other, in the order they came. */
+/** This stage's part in one session and epoch. Steps run one after the other, in the order they came, once it is started. */
 export type StageSession = {
-  /** First stage only: sends the prompt through the chain, several chunks in flight. */
-  start(prompt: readonly number[]): void
+  /**
+   * Sends again what the next stage lacks; the first stage then sends the tokens through the chain, several chunks in
+   * flight. @throws CrowdError bad-message when it can't be meant
+   */
+  start(start: SessionStart): void
   /** A frame of this session from `fromStage`'s peer. @throws CrowdError bad-frame when it can't be meant */
   onFrame(frame: ActivationFrame | TokenFrame): void
   /** Ends with an error, told to the host once; nothing after an end. */
   fail(error: CrowdError): void
   /** Nothing more is computed or sent. */
   close(): void
+  /** Resolves when no step runs any more; after close() that is soon. */
+  settled(): Promise<void>
+  progress(): StageProgress
 }
 
 /** Decode steps between two reports of this stage's compute time; the first one is reported too. */
 const STEPS_PER_REPORT = 16
 
-/** How often the last stage tells the host its timings while an answer runs. */
-const TIMINGS_MS = 1_000
-
 export function createStageSession(deps: StageSessionDeps, order: SessionOrder): StageSession {
   const isFirst = order.stage === 0
   const isLast = order.stage === order.stages.length - 1
   const head = { session: order.session, epoch: order.epoch }
-  const lastStage = isLast ? createLastStage(deps, order) : null
+  const { eosTokenIds } = deps.model
+  const lastStage = isLast ? createLastStage({ ...deps, eosTokenIds }, order) : null
   let closed = false
   let step = 0
   /** Rows of activations that came in and are not computed yet. */
   let waitingRows = 0
   let decodeSteps = 0
   let decodeMs = 0
-  let tail: Promise<void> = Promise.resolve()
+  let forward = 0
+  const started = createDeferred<undefined>()
+  // Frames may overtake the host's word to start, which says what is to be sent on.
+  let tail: Promise<unknown> = started.promise
+
+  const steps = createStepRun({ ...deps, onHung: fail })
+  const out = createRowsOut({
+    head: { ...head, hiddenSize: deps.model.hiddenSize },
+    sent: deps.record.sent,
+    forward: () => forward,
+    sendFrame: deps.sendFrame,
+  })
 
   function fail(error: CrowdError): void {
     if (closed) return
@@ -85,12 +108,9 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
   }
 
   async function compute(work: Work): Promise<void> {
-    const output = await deps.runner.run({
-      session: order.session,
-      position: work.position,
-      input: work.input,
-      sample: work.sample && lastStage !== null ? lastStage.sampleRequest() : null,
-    })
+    const { position, input, rows } = work
+    const sample = work.sample && lastStage !== null ? lastStage.sampleRequest() : null
+    const output = await steps.run({ session: order.session, position, input, sample }, rows)
     if (closed) return
     deps.onStep(work.rows, output.computeMs)
     const computeMicros = work.computeMicros + Math.round(output.computeMs * 1_000)
@@ -111,20 +131,10 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
   async function passOn(output: StageOutput, work: Work, computeMicros: number): Promise<void> {
     if (output.kind !== 'hidden')
       throw new CrowdError('internal', `stage ${order.stage} gave ${output.kind}`)
-    const { hiddenSize } = deps.model
-    const frame: Frame = {
-      kind: 'activation',
-      ...head,
-      step,
-      position: work.position,
-      tokenCount: work.rows,
-      hiddenSize,
-      sample: work.sample,
-      data: output.data,
-      computeMicros,
-    }
+    const { position, rows, sample } = work
+    const { data } = output
     step += 1
-    await deps.sendFrame(frame)
+    await out.passOn({ position, rows, data }, { step: step - 1, sample, computeMicros })
   }
 
   /**
@@ -162,12 +172,17 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
   }
 
   return {
-    start(prompt) {
-      if (!isFirst) throw new CrowdError('bad-message', 'a prompt goes to the first stage only')
-      for (const chunk of prefillChunks(prompt, PREFILL_CHUNK_TOKENS)) {
+    start(start) {
+      if (isFirst !== start.prompt.length > 0)
+        throw new CrowdError('bad-message', 'a prompt goes to the first stage only')
+      forward = start.forward
+      if (!isLast && forward < start.from)
+        enqueue(() => out.replay(forward, start.from, () => closed))
+      started.resolve(undefined)
+      for (const chunk of prefillChunks(start.prompt, PREFILL_CHUNK_TOKENS)) {
         enqueue(() =>
           compute({
-            position: chunk.position,
+            position: start.from + chunk.position,
             input: { kind: 'tokens', ids: chunk.ids },
             rows: chunk.ids.length,
             sample: chunk.last,
@@ -203,63 +218,11 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
     fail,
     close() {
       closed = true
+      started.resolve(undefined)
     },
-  }
-}
-
-type LastStage = {
-  sampleRequest(): NonNullable<StageStep['sample']>
-  /** Records the choice; the reason when the answer ends with it. */
-  chosen(sampled: SampledToken): EndReason | null
-  /** Tells the host about the choice. */
-  tell(choice: Choice): void
-}
-
-type EndReason = Extract<FinishReason, 'stop' | 'length'>
-type Choice = {
-  readonly sampled: SampledToken
-  readonly position: number
-  /** Of the whole lap. */
-  readonly computeMicros: number
-  readonly reason: EndReason | null
-}
-
-/** What only the last stage keeps: the answer so far, where it ends, and how long laps take. */
-function createLastStage(deps: StageSessionDeps, order: SessionOrder): LastStage {
-  const head = { session: order.session, epoch: order.epoch }
-  const stops = new Set([...deps.model.eosTokenIds, ...order.stopIds])
-  const history = needsHistory(order.sampling) ? [...order.history] : null
-  const meter = createLapMeter(order.stages.length)
-  let tokens = 0
-  let toldAt = 0
-
-  function tellTimings(now: number): void {
-    toldAt = now
-    deps.tell({
-      kind: 'session-timings',
-      ...head,
-      timings: { promptTokens: order.promptLength, firstTokenMs: 0, ...meter.timings() },
-    })
-  }
-
-  return {
-    sampleRequest: () => ({
-      params: order.sampling,
-      history: history === null ? new Int32Array() : Int32Array.from(history),
-      promptLength: order.promptLength,
-    }),
-    chosen(sampled) {
-      tokens += 1
-      history?.push(sampled.token)
-      if (stops.has(sampled.token)) return 'stop'
-      return tokens >= order.maxTokens ? 'length' : null
+    async settled() {
+      await tail
     },
-    tell({ sampled, position, computeMicros, reason }) {
-      const now = deps.now()
-      meter.lap(now, computeMicros / 1_000)
-      deps.tell({ kind: 'session-token', ...head, position, sampled })
-      if (reason !== null || now - toldAt > TIMINGS_MS) tellTimings(now)
-      if (reason !== null) deps.tell({ kind: 'session-end', ...head, reason })
-    },
+    progress: steps.progress,
   }
 }

@@ -1,4 +1,5 @@
 import { CrowdError, toCrowdError } from '../core/errors.ts'
+import { sameRange } from '../core/model/block-range.ts'
 import type { Manifest } from '../core/model/manifest.ts'
 import type { Channel, Connector } from '../net/channel.ts'
 import type { Signaling, SignalingState } from '../net/signaling.ts'
@@ -6,6 +7,7 @@ import type { ClientMessage } from '../protocol/client-to-server.ts'
 import type { ServerMessage } from '../protocol/server-to-client.ts'
 import type { StageRunner } from '../runtime/stage-runner.ts'
 import type { ShardStore } from '../storage/shard-store.ts'
+import { createBeat } from './beat.ts'
 import { createAnnouncer, type Announcer } from './announcer.ts'
 import { dispatch } from './dispatch.ts'
 import { createLinks } from './links.ts'
@@ -35,6 +37,8 @@ export type WorkerOptions = { readonly pledgeBytes: number; readonly paused: boo
 
 /** How often measurements go to the host, and links are looked at, while something changes. */
 const STATS_MS = 1_000
+/** How long caches are kept for a host that was lost and found again. */
+const PARK_MS = 60_000
 
 /** The role that lends compute: joins, holds what it is told to, serves steps, leaves politely. */
 export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
@@ -42,6 +46,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
   const meter = createStepMeter()
   const state = freshState(options)
   let stopTicking: () => void = () => undefined
+  let stopParking: () => void = () => undefined
 
   const tell = (message: ClientMessage): void => void deps.signaling.send(message)
   const holder = createStageHolder({
@@ -75,8 +80,10 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     onStep: (tokens, computeMs) => meter.add(tokens, computeMs),
     onChange: changed,
     now: deps.now,
+    later: deps.later,
     onBadFrame: (peer, { code, message }) => links.reject(peer, `${code}: ${message}`),
   })
+  const beat = createBeat({ sessions, tell })
   const reviver = createReviver({
     runner: deps.runner,
     holder,
@@ -126,7 +133,11 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
 
   function onState(next: SignalingState): void {
     state.signaling = next.kind
-    if (next.kind === 'open') announcer.welcomed(next.welcome).catch(fail)
+    if (next.kind === 'open') {
+      announcer.welcomed(next.welcome).catch(fail)
+      stopParking()
+      stopParking = deps.later(PARK_MS, () => void sessions.dropParked())
+    }
     if (next.kind === 'refused') fail(next.error)
     changed()
   }
@@ -139,12 +150,14 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
         `the host assigned layers of another build of ${message.model} than it serves`,
       )
     meter.forgetSpeed()
-    sessions.failAll(new CrowdError('stage-lost', 'the device was given other layers'))
+    if (!sameRange(holder.held()?.range ?? null, message.range))
+      sessions.failAll(new CrowdError('stage-lost', 'the device was given other layers'))
     await holder.assign(message, state.manifest)
   }
 
-  /** Once a second: measurements to the host when there are new ones, and round trips to the page. */
+  /** Once a second: a sign of life, measurements to the host when there are new ones, and round trips to the page. */
   function tick(): void {
+    beat()
     announcer.stats()
     changed()
     stopTicking = deps.later(STATS_MS, tick)
@@ -152,6 +165,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
 
   async function shutDown(reason: string): Promise<void> {
     stopTicking()
+    stopParking()
     holder.stop()
     links.closeAll(reason)
     tell({ kind: 'leave' })

@@ -71,8 +71,8 @@ async function whyIll(deps: HealthDeps): Promise<string> {
 
 function givesTokens({ service, now }: HealthDeps): boolean {
   return [...service.state().requests.values()].some(
-    ({ phase, tokens, progressAt }) =>
-      phase === 'running' && tokens > 0 && now() - progressAt < RUN_MS,
+    ({ phase, answer, progressAt }) =>
+      phase === 'running' && answer !== null && now() - progressAt < RUN_MS,
   )
 }
 

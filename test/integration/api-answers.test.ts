@@ -209,7 +209,7 @@ describe('streams', () => {
     expect(blocks.at(-1)).toBe('data: [DONE]')
     const events = eventsOf(blocks)
     expect(events.at(-1)).toMatchObject({
-      error: { message: 'the device broke', type: 'server_error', code: 'stage-failed' },
+      error: { message: 'the device broke', type: 'server_error', code: 'model-invalid' },
     })
     expect(JSON.stringify(events)).not.toMatch(/"finish_reason":"/)
   })

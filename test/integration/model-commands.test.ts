@@ -1,32 +1,18 @@
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
-import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { builtinDirectory } from '../../sdk/import/stored-model.node.ts'
 import { addFirst } from '../../signaling/add-first.ts'
-import { addModelCommands } from '../../signaling/model-cli.ts'
-import { createModelCommands } from '../../signaling/model-commands.ts'
-import { runCli } from '../../signaling/cli.ts'
-import { runPrompt, type RunOptions } from '../../signaling/run-command.ts'
-import {
-  fakeFile,
-  HUB_TOKEN,
-  startHubServer,
-  type FakeFile,
-  type HubServer,
-} from '../support/hub-server.ts'
+import { fakeFile, HUB_TOKEN, type FakeFile } from '../support/hub-server.ts'
+import { openModelCli, type ModelCli } from '../support/model-cli.ts'
 import { publishedModel } from '../support/published-model.ts'
 
-let hub: HubServer
-let folder: string
-let data: string
+let cli: ModelCli
 
 beforeEach(async () => {
   const model = await publishedModel()
   const mamba = JSON.stringify({ model_type: 'mamba', architectures: ['MambaForCausalLM'] })
-  hub = await startHubServer({
+  cli = await openModelCli({
     'crowd/talk': model,
     'crowd/gated': { ...model, access: 'gated' },
     'crowd/quants': {
@@ -35,104 +21,54 @@ beforeEach(async () => {
     },
     'crowd/odd': { ...model, files: { ...model.files, 'config.json': fakeFile(mamba) } },
   })
-  folder = await mkdtemp(join(tmpdir(), 'crowdinfer-models-'))
-  data = join(folder, 'data')
 })
-
-afterEach(async () => {
-  await hub.close()
-  await rm(folder, { recursive: true, force: true })
-})
+afterEach(() => cli.close())
 
 async function ggufFile(kind: string): Promise<FakeFile> {
   const path = join(import.meta.dirname, `../fixtures/reference/gguf/llama-${kind}/model.gguf`)
   return fakeFile(await readFile(path), true)
 }
 
-type Run = { readonly text: string; readonly error: string }
-
-/** One command line; what it printed, and the message it failed with. */
-async function crowdinfer(...args: readonly string[]): Promise<Run> {
-  return runWith({}, ...args)
-}
-
-async function runWith(
-  environment: Record<string, string>,
-  ...args: readonly string[]
-): Promise<Run> {
-  const output = new PassThrough()
-  let text = ''
-  output.setEncoding('utf8').on('data', (part: string) => (text += part))
-  const input = new PassThrough()
-  const variables = { HF_ENDPOINT: hub.url.href, CROWDINFER_DATA: data, ...environment }
-  const commands = createModelCommands({ environment: variables, output, input })
-  const add = (program: Parameters<typeof addModelCommands>[0]): void =>
-    addModelCommands(program, () => Promise.resolve(commands))
-  const actions = { start: () => Promise.reject(new Error('start')), commands: [add] }
-  try {
-    await runCli(['model', ...args], actions, { version: '0', environment: variables })
-    return { text, error: '' }
-  } catch (thrown) {
-    return { text, error: thrown instanceof Error ? thrown.message : String(thrown) }
-  }
-}
-
-async function listed(): Promise<{ name: string; dtype: string | null; problem: string | null }[]> {
-  const { text } = await crowdinfer('list', '--json')
-  // Our own output.
-  return JSON.parse(text) as { name: string; dtype: string | null; problem: string | null }[]
-}
-
-const OPTIONS: RunOptions = {
-  stages: 2,
-  greedy: true,
-  seed: 0,
-  temperature: 0.7,
-  maxTokens: 16,
-  raw: false,
-  json: false,
-  data: '',
-}
-
-const answer = async (model: string): Promise<string> =>
-  (await runPrompt(model, 'What is a ring?', { ...OPTIONS, data }, () => undefined)).text
-
 test('a model of the hub is added, listed, run, checked and removed', async () => {
-  const added = await crowdinfer('add', 'crowd/talk')
+  const added = await cli.crowdinfer('add', 'crowd/talk')
   expect(added.error).toBe('')
   expect(added.text).toMatch(/^crowd\/talk from 127\.0\.0\.1:\d+: 562 kB to download, .* as talk\n/)
   expect(added.text).toMatch(/downloading: 100 %.*\n(?:cutting: .*\n)+talk is ready/)
   // What was downloaded is gone, and so is its folder.
-  expect(await readdir(join(data, 'downloads'))).toEqual([])
+  expect(await readdir(join(cli.data, 'downloads'))).toEqual([])
 
-  expect(await answer('talk')).toBe(await answer('crowdtalk-0.3m'))
-  expect(await answer('crowd/talk')).toBe(await answer('talk'))
-  expect((await listed()).find(({ name }) => name === 'talk')).toMatchObject({
+  expect(await cli.answer('talk')).toBe(await cli.answer('crowdtalk-0.3m'))
+  expect(await cli.answer('crowd/talk')).toBe(await cli.answer('talk'))
+  expect((await cli.listed()).find(({ name }) => name === 'talk')).toMatchObject({
     dtype: 'f16',
     problem: null,
   })
-  expect((await crowdinfer('list')).text).toMatch(/^talk +f16 +584 kB +512 +crowd\/talk@c0ffee00$/m)
-  expect((await crowdinfer('verify', 'talk')).text).toMatch(/talk is sound: 14 pieces/)
+  expect((await cli.crowdinfer('list')).text).toMatch(
+    /^talk +f16 +584 kB +512 +crowd\/talk@c0ffee00$/m,
+  )
+  expect((await cli.crowdinfer('verify', 'talk')).text).toMatch(/talk is sound: 14 pieces/)
 
-  hub.requests.length = 0
-  expect((await crowdinfer('add', 'crowd/talk')).text).toMatch(/is here already/)
-  expect(hub.requests.some(({ server }) => server === 'storage')).toBe(false)
+  cli.hub.requests.length = 0
+  expect((await cli.crowdinfer('add', 'crowd/talk')).text).toMatch(/is here already/)
+  expect(cli.hub.requests.some(({ server }) => server === 'storage')).toBe(false)
 
-  expect((await crowdinfer('remove', 'talk')).error).toMatch(/say --yes/)
-  expect((await crowdinfer('remove', 'talk', '--yes')).text).toMatch(/Removed talk: 5\d\d kB freed/)
-  expect(await readdir(join(data, 'models'))).toEqual(['crowdtalk-0.3m'])
-  await expect(answer('talk')).rejects.toThrow(/no model, directory or model file "talk"/)
+  expect((await cli.crowdinfer('remove', 'talk')).error).toMatch(/say --yes/)
+  expect((await cli.crowdinfer('remove', 'talk', '--yes')).text).toMatch(
+    /Removed talk: 5\d\d kB freed/,
+  )
+  expect(await readdir(join(cli.data, 'models'))).toEqual(['crowdtalk-0.3m'])
+  await expect(cli.answer('talk')).rejects.toThrow(/no model, directory or model file "talk"/)
 })
 
 test('dtype, context, name and revision are as asked, several forms of a model stand side by side', async () => {
   const flags = ['--dtype', 'q4', '--context', '256', '--revision', 'main']
-  expect((await crowdinfer('add', 'crowd/talk', ...flags)).error).toBe('')
-  expect((await crowdinfer('add', 'crowd/talk', '--name', 'mine')).error).toBe('')
-  expect((await listed()).map(({ name, dtype }) => [name, dtype]).slice(-2)).toEqual([
+  expect((await cli.crowdinfer('add', 'crowd/talk', ...flags)).error).toBe('')
+  expect((await cli.crowdinfer('add', 'crowd/talk', '--name', 'mine')).error).toBe('')
+  expect((await cli.listed()).map(({ name, dtype }) => [name, dtype]).slice(-2)).toEqual([
     ['mine', 'f16'],
     ['talk-q4', 'q4'],
   ])
-  const { text } = await crowdinfer('inspect', 'talk-q4', '--json')
+  const { text } = await cli.crowdinfer('inspect', 'talk-q4', '--json')
   expect(JSON.parse(text)).toMatchObject({
     state: 'ready',
     dtype: 'q4',
@@ -142,14 +78,14 @@ test('dtype, context, name and revision are as asked, several forms of a model s
     experts: 0,
   })
   // The id alone doesn't say which.
-  await expect(answer('crowd/talk')).rejects.toThrow(/added as mine, talk-q4: give one/)
-  const clash = await crowdinfer('add', 'crowd/talk', '--name', 'mine', '--dtype', 'q8')
+  await expect(cli.answer('crowd/talk')).rejects.toThrow(/added as mine, talk-q4: give one/)
+  const clash = await cli.crowdinfer('add', 'crowd/talk', '--name', 'mine', '--dtype', 'q8')
   expect(clash.error).toMatch(/there is a model mine already/)
 })
 
 test('inspect plans a model of the hub without its weights', async () => {
-  const { text } = await crowdinfer('inspect', 'crowd/talk', '--context', '128')
-  expect(hub.requests.some(({ server }) => server === 'storage')).toBe(false)
+  const { text } = await cli.crowdinfer('inspect', 'crowd/talk', '--context', '128')
+  expect(cli.hub.requests.some(({ server }) => server === 'storage')).toBe(false)
   expect(text).toMatch(/^ {2}architecture {2}LlamaForCausalLM$/m)
   expect(text).toMatch(/^ {2}cache {9}1\.02 kB a token, 131 kB at 128 tokens$/m)
   expect(text).toMatch(/^ {2}layers 1–4 +92\.7 kB/m)
@@ -157,84 +93,88 @@ test('inspect plans a model of the hub without its weights', async () => {
 })
 
 test('what is impossible is told before the download', async () => {
-  expect((await crowdinfer('add', 'crowd/odd')).error).toMatch(/MambaForCausalLM/)
-  expect((await crowdinfer('add', 'crowd/none')).error).toMatch(/no model crowd\/none/)
-  expect((await crowdinfer('add', 'crowd/gated')).error).toMatch(/is gated/)
-  expect((await crowdinfer('add', 'crowd/talk', '--context', '4096')).error).toMatch(/4096/)
-  expect((await crowdinfer('add', 'crowd/talk', '--name', 'crowdtalk-0.3m')).error).toMatch(
+  expect((await cli.crowdinfer('add', 'crowd/odd')).error).toMatch(/MambaForCausalLM/)
+  expect((await cli.crowdinfer('add', 'crowd/none')).error).toMatch(/no model crowd\/none/)
+  expect((await cli.crowdinfer('add', 'crowd/gated')).error).toMatch(/is gated/)
+  expect((await cli.crowdinfer('add', 'crowd/talk', '--context', '4096')).error).toMatch(/4096/)
+  expect((await cli.crowdinfer('add', 'crowd/talk', '--name', 'crowdtalk-0.3m')).error).toMatch(
     /built-in/,
   )
-  expect((await crowdinfer('add', 'crowd/talk', '--name', '../x')).error).toMatch(/may hold/)
-  expect((await crowdinfer('add', 'nothing-here')).error).toMatch(/no directory or model file/)
-  expect((await crowdinfer('add', join(builtinDirectory(), 'none'))).error).toMatch(/no directory/)
-  expect((await crowdinfer('remove', 'crowdtalk-0.3m', '--yes')).error).toMatch(/built in/)
-  expect((await crowdinfer('add', 'crowd/talk', '--dtype', 'q5')).error).toMatch(/q4, q8, f16, f32/)
-  expect(hub.requests.some(({ server }) => server === 'storage')).toBe(false)
+  expect((await cli.crowdinfer('add', 'crowd/talk', '--name', '../x')).error).toMatch(/may hold/)
+  expect((await cli.crowdinfer('add', 'nothing-here')).error).toMatch(/no directory or model file/)
+  expect((await cli.crowdinfer('add', join(builtinDirectory(), 'none'))).error).toMatch(
+    /no directory/,
+  )
+  expect((await cli.crowdinfer('remove', 'crowdtalk-0.3m', '--yes')).error).toMatch(/built in/)
+  expect((await cli.crowdinfer('add', 'crowd/talk', '--dtype', 'q5')).error).toMatch(
+    /q4, q8, f16, f32/,
+  )
+  expect(cli.hub.requests.some(({ server }) => server === 'storage')).toBe(false)
 })
 
 test('the token is read from the environment, and is in nothing that is kept', async () => {
-  const { error, text } = await runWith({ HF_TOKEN: HUB_TOKEN }, 'add', 'crowd/gated')
+  const { error, text } = await cli.runWith({ HF_TOKEN: HUB_TOKEN }, 'add', 'crowd/gated')
   expect(error).toBe('')
   expect(text).not.toContain(HUB_TOKEN)
-  for (const name of await readdir(data, { recursive: true })) {
-    const path = join(data, name)
+  for (const name of await readdir(cli.data, { recursive: true })) {
+    const path = join(cli.data, name)
     if ((await stat(path)).isFile()) expect(await readFile(path, 'latin1')).not.toContain(HUB_TOKEN)
   }
 })
 
 test('a killed download goes on, and a damaged model is found, told and repaired', async () => {
-  hub.fault(({ server }) => server === 'storage', { kind: 'truncated' }, 4)
-  expect((await crowdinfer('add', 'crowd/talk')).error).toMatch(/hung up/)
-  expect(await listed()).toHaveLength(2)
-  const again = await crowdinfer('add', 'crowd/talk', '--keep-source')
+  cli.hub.fault(({ server }) => server === 'storage', { kind: 'truncated' }, 4)
+  expect((await cli.crowdinfer('add', 'crowd/talk')).error).toMatch(/hung up/)
+  expect((await cli.listed()).slice(2)).toMatchObject([{ name: 'crowd/talk', kind: 'download' }])
+  const again = await cli.crowdinfer('add', 'crowd/talk', '--keep-source')
   expect(again.error).toBe('')
   expect(again.text).toMatch(/The download is kept in/)
 
-  const pieces = join(data, 'models', 'talk', 'pieces')
+  const pieces = join(cli.data, 'models', 'talk', 'pieces')
   const [first = '', second = ''] = await readdir(pieces)
   const bytes = await readFile(join(pieces, first))
   bytes.writeUInt8(bytes.readUInt8(0) ^ 1, 0)
   await writeFile(join(pieces, first), bytes)
   await rm(join(pieces, second))
-  const checked = await crowdinfer('verify', 'talk')
+  const checked = await cli.crowdinfer('verify', 'talk')
   expect(checked.error).toMatch(/2 of 14 pieces of talk are damaged: crowdinfer model remove talk/)
   expect(checked.text).toMatch(new RegExp(`^${first.slice(0, 12)}  wrong bytes  \\w`, 'm'))
   expect(checked.text).toMatch(new RegExp(`^${second.slice(0, 12)}  missing  \\w`, 'm'))
-  expect((await listed()).at(-1)?.problem).toMatch(/lost pieces/)
-  await expect(answer('talk')).rejects.toThrow(/lost pieces/)
+  expect((await cli.listed()).at(-1)?.problem).toMatch(/lost pieces/)
+  await expect(cli.answer('talk')).rejects.toThrow(/lost pieces/)
 
-  await crowdinfer('remove', 'talk', '--yes')
+  await cli.crowdinfer('remove', 'talk', '--yes')
   // The kept download went with it.
-  expect(await readdir(join(data, 'downloads'))).toEqual([])
-  await crowdinfer('add', 'crowd/talk')
-  expect(await answer('talk')).toBe(await answer('crowdtalk-0.3m'))
+  expect(await readdir(join(cli.data, 'downloads'))).toEqual([])
+  await cli.crowdinfer('add', 'crowd/talk')
+  expect(await cli.answer('talk')).toBe(await cli.answer('crowdtalk-0.3m'))
 })
 
 test('a directory is added without a hub and stays where it is; its name is safe from others', async () => {
-  await hub.close()
-  const own = join(folder, 'my model')
+  await cli.hub.close()
+  const own = join(cli.folder, 'my model')
   await cp(join(builtinDirectory(), 'crowdtalk-0.3m'), own, { recursive: true })
-  expect((await crowdinfer('add', own)).text).toMatch(/my-model is ready/)
+  expect((await cli.crowdinfer('add', own)).text).toMatch(/my-model is ready/)
   expect(await readdir(own)).toContain('model.safetensors')
   // Another directory of the same name does not touch it.
-  const other = join(folder, 'elsewhere', 'my-model')
-  await mkdir(join(folder, 'elsewhere'))
+  const other = join(cli.folder, 'elsewhere', 'my-model')
+  await mkdir(join(cli.folder, 'elsewhere'))
   await cp(join(builtinDirectory(), 'crowdtalk-2.6m'), other, { recursive: true })
-  const text = await answer(other)
+  const text = await cli.answer(other)
   await rm(own, { recursive: true })
-  expect(await answer('my-model')).toBe(await answer('crowdtalk-0.3m'))
-  expect(text).toBe(await answer('crowdtalk-2.6m'))
-  expect((await crowdinfer('add', other)).error).toMatch(/there is a model my-model already/)
+  expect(await cli.answer('my-model')).toBe(await cli.answer('crowdtalk-0.3m'))
+  expect(text).toBe(await cli.answer('crowdtalk-2.6m'))
+  expect((await cli.crowdinfer('add', other)).error).toMatch(/there is a model my-model already/)
 })
 
 test('of several GGUF files one is downloaded, cut and known by its quantisation', async () => {
-  expect((await crowdinfer('add', 'crowd/quants')).error).toMatch(
+  expect((await cli.crowdinfer('add', 'crowd/quants')).error).toMatch(
     /choose one, as in crowd\/quants:Q4_0/,
   )
-  const added = await crowdinfer('add', 'crowd/quants:Q8_0', '--name', 'tiny')
+  const added = await cli.crowdinfer('add', 'crowd/quants:Q8_0', '--name', 'tiny')
   expect(added.error).toBe('')
-  expect(hub.requests.filter(({ path }) => path.includes('Q4_0'))).toEqual([])
-  const { text } = await crowdinfer('inspect', 'tiny', '--json')
+  expect(cli.hub.requests.filter(({ path }) => path.includes('Q4_0'))).toEqual([])
+  const { text } = await cli.crowdinfer('inspect', 'tiny', '--json')
   expect(JSON.parse(text)).toMatchObject({
     from: 'crowd/quants@c0ffee00:Q8_0',
     architecture: 'LlamaForCausalLM',
@@ -242,32 +182,20 @@ test('of several GGUF files one is downloaded, cut and known by its quantisation
   })
   // A file on the disk is planned without being cut.
   const path = join(import.meta.dirname, '../fixtures/reference/gguf/llama-q8_0/model.gguf')
-  expect((await crowdinfer('inspect', path)).text).toMatch(/planned from its config/)
+  expect((await cli.crowdinfer('inspect', path)).text).toMatch(
+    /planned from its config and headers/,
+  )
 })
 
 test('a host that is started with an id adds it once', async () => {
   let text = ''
   const output = { write: (part: string) => (text += part) }
-  const context = { output, environment: { HF_ENDPOINT: hub.url.href } }
-  await addFirst('crowd/talk', data, context)
+  const context = { output, environment: { HF_ENDPOINT: cli.hub.url.href } }
+  await addFirst('crowd/talk', cli.data, context)
   expect(text).toMatch(/talk is ready/)
-  hub.requests.length = 0
-  await addFirst('crowd/talk', data, context)
-  await addFirst('crowdtalk-0.3m', data, context)
-  expect(hub.requests).toEqual([])
-  expect(await answer('crowd/talk')).not.toBe('')
-})
-
-test('an ONNX export is added by its directory or its file, and looked at by its name', async () => {
-  const directory = fileURLToPath(
-    new URL('../fixtures/reference/onnx/genai-llama-q4', import.meta.url),
-  )
-  expect((await crowdinfer('inspect', directory)).error).toMatch(/is an ONNX export.*model add/)
-  expect((await crowdinfer('add', directory, '--name', 'exported')).error).toBe('')
-  const file = join(directory, 'onnx/model_q4.onnx')
-  expect((await crowdinfer('add', file, '--name', 'of-file')).error).toBe('')
-  for (const name of ['exported', 'of-file']) {
-    expect((await crowdinfer('inspect', name)).text).toMatch(/layers +3, 32 wide/)
-    expect((await crowdinfer('verify', name)).error).toBe('')
-  }
+  cli.hub.requests.length = 0
+  await addFirst('crowd/talk', cli.data, context)
+  await addFirst('crowdtalk-0.3m', cli.data, context)
+  expect(cli.hub.requests).toEqual([])
+  expect(await cli.answer('crowd/talk')).not.toBe('')
 })

@@ -3,7 +3,6 @@ import largeUrl from '../../public/models/crowdtalk-2.6m/model.safetensors?url'
 import largeConfig from '../../public/models/crowdtalk-2.6m/config.json'
 import smallUrl from '../../public/models/crowdtalk-0.3m/model.safetensors?url'
 import smallConfig from '../../public/models/crowdtalk-0.3m/config.json'
-import type { ModelId } from '../../sdk/core/ids.ts'
 import type { BlockRange } from '../../sdk/core/model/block-range.ts'
 import { parseDecoder } from '../../sdk/core/families/parse-decoder.ts'
 import type { Manifest } from '../../sdk/core/model/manifest.ts'
@@ -11,6 +10,7 @@ import { browserCandidates } from '../../sdk/runtime/ort.browser.ts'
 import { createTestModel, fileSource, type TestModel } from '../support/models.ts'
 import { goldenOf } from '../support/golden.ts'
 import { openStageChain } from '../support/stage-chain.ts'
+import { manifestOf } from '../support/test-manifest.ts'
 
 /** A software GPU compiles its shaders for seconds before it computes. */
 const LIMIT_MS = 240_000
@@ -25,31 +25,8 @@ async function readModel(
 ): Promise<{ model: TestModel; manifest: Manifest }> {
   const { url, config } = MODELS[name]
   const file = new Uint8Array(await (await fetch(url)).arrayBuffer())
-  const parsed = parseDecoder(config)
-  const model = createTestModel(parsed, 'f16', fileSource(file))
-  const { hiddenSize, headCount, kvHeadCount, headSize, vocabSize } = parsed
-  const layerCount = parsed.layers.length
-  const manifest: Manifest = {
-    format: 1,
-    // Cast: stays in this test.
-    id: 'law' as ModelId,
-    revision: 'law',
-    architecture: parsed.architecture,
-    dtype: 'f16',
-    ...{ hiddenSize, layerCount, headCount, kvHeadCount, headSize, vocabSize },
-    contextLength: parsed.contextLength,
-    eosTokenIds: parsed.eosTokenIds,
-    blocks: model.plans.map(({ kind, dataBytes, f32Bytes, table }) => ({
-      kind,
-      graph: null,
-      data: [],
-      dataBytes,
-      f32Bytes,
-      ...(table ? { table } : {}),
-    })),
-    files: {},
-  }
-  return { model, manifest }
+  const model = createTestModel(parseDecoder(config), 'f16', fileSource(file))
+  return { model, manifest: manifestOf(model) }
 }
 
 /** Of the token after the golden prompt, by PyTorch. */

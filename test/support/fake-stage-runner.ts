@@ -3,12 +3,18 @@ import type { SessionId } from '../../sdk/core/ids.ts'
 import { SESSIONS_PER_STAGE } from '../../sdk/core/limits.ts'
 import { contains, sameRange, type BlockRange } from '../../sdk/core/model/block-range.ts'
 import type { Manifest } from '../../sdk/core/model/manifest.ts'
-import type { SampledToken } from '../../sdk/core/sampling/params.ts'
+import { needsHistory, type SampledToken } from '../../sdk/core/sampling/params.ts'
+import { createSampler } from '../../sdk/core/sampling/sampler.ts'
 import { checkRange, checkStep } from '../../sdk/runtime/step-check.ts'
 import type { StageOutput, StageRunner, StageStep } from '../../sdk/runtime/stage-runner.ts'
 
 /** Small enough that sums of a few of them are exact in f32. */
 const MODULUS = 65_521
+
+export type FakeStageRunner = StageRunner & {
+  /** Rows that the caches of each session hold: what was not released shows. */
+  caches(): ReadonlyMap<SessionId, number>
+}
 
 type Session = { length: number; readonly rows: Map<number, Int32Array[]> }
 
@@ -17,7 +23,7 @@ type Session = { length: number; readonly rows: Map<number, Int32Array[]> }
  * last bit. A layer mixes each row with all rows before it, as attention does; the weights are the block
  * numbers, so any bytes of the right length will do.
  */
-export function createFakeStageRunner(): StageRunner {
+export function createFakeStageRunner(): FakeStageRunner {
   const loaded = new Set<number>()
   const sessions = new Map<SessionId, Session>()
   let stage: { manifest: Manifest; range: BlockRange } | null = null
@@ -61,9 +67,14 @@ export function createFakeStageRunner(): StageRunner {
     let rows = inputRows(manifest, request, count)
     for (let block = range.start; block < range.end; block++) {
       if (manifest.blocks[block]?.kind !== 'layer') continue
-      const past = (session.rows.get(block) ?? []).slice(0, request.position)
-      session.rows.set(block, [...past, ...rows])
-      rows = rows.map((row, i) => layer(row, [...past, ...rows.slice(0, i)], block))
+      const cached = session.rows.get(block) ?? []
+      session.rows.set(block, cached)
+      cached.length = request.position
+      rows = rows.map((row) => {
+        const mixed = layer(row, cached, block)
+        cached.push(row)
+        return mixed
+      })
     }
     session.length = request.position + count
     return { computeMs: 0, ...output(manifest, range, request, rows) }
@@ -108,6 +119,7 @@ export function createFakeStageRunner(): StageRunner {
         loaded.clear()
         sessions.clear()
       }),
+    caches: () => new Map([...sessions].map(([id, { length }]) => [id, length])),
   }
 }
 
@@ -123,28 +135,38 @@ function inputRows(manifest: Manifest, { input }: StageStep, count: number): Int
 }
 
 function layer(row: Int32Array, past: readonly Int32Array[], block: number): Int32Array {
-  return row.map((value, column) => {
-    let sum = value * 3 + block * 101 + past.length * 13
-    past.forEach((other, age) => {
-      sum += (other[(column + 1) % other.length] ?? 0) * ((age % 5) + 1)
-    })
-    return sum % MODULUS
-  })
+  const sums = Array.from(row, (value) => value * 3 + block * 101 + past.length * 13)
+  const width = row.length
+  for (let age = 0; age < past.length; age += 1) {
+    const other = past[age]
+    const weight = (age % 5) + 1
+    for (let column = 0; column < width; column += 1)
+      sums[column] = (sums[column] ?? 0) + (other?.[(column + 1) % width] ?? 0) * weight
+  }
+  return Int32Array.from(sums, (sum) => sum % MODULUS)
 }
 
 function output(
   manifest: Manifest,
   range: BlockRange,
-  { sample }: StageStep,
+  { sample, position }: StageStep,
   rows: readonly Int32Array[],
 ):
   | { kind: 'hidden'; data: Float32Array }
   | { kind: 'nothing' }
   | { kind: 'token'; sampled: SampledToken } {
   if (range.end < manifest.layerCount + 2) {
-    return { kind: 'hidden', data: Float32Array.from(rows.flatMap((row) => [...row])) }
+    const data = new Float32Array(rows.length * manifest.hiddenSize)
+    rows.forEach((row, at) => data.set(row, at * manifest.hiddenSize))
+    return { kind: 'hidden', data }
   }
   if (sample === null) return { kind: 'nothing' }
   const sum = (rows.at(-1) ?? new Int32Array(0)).reduce((a, b) => (a * 7 + b) % MODULUS, 0)
-  return { kind: 'token', sampled: { token: sum % manifest.vocabSize, logprob: -1, top: [] } }
+  const { vocabSize } = manifest
+  if (sample.params.temperature === 0 && !needsHistory(sample.params))
+    return { kind: 'token', sampled: { token: sum % vocabSize, logprob: -1, top: [] } }
+  // Whole numbers again, so that the draw is the same wherever it is made.
+  const logits = Float32Array.from({ length: vocabSize }, (_, id) => ((sum + 1) * (id + 7)) % 13)
+  const place = { logits, position: position + rows.length }
+  return { kind: 'token', sampled: createSampler(vocabSize).sample({ ...sample, ...place }) }
 }

@@ -173,7 +173,13 @@ export function obey(peer: Pick<FakePeer, 'say'>, message: ServerMessage, memory
       rttMs: 1,
     })
   if (message.kind === 'session-open')
-    peer.say({ kind: 'session-ready', session: message.session, epoch: message.epoch })
+    peer.say({
+      kind: 'session-ready',
+      session: message.session,
+      epoch: message.epoch,
+      cached: 0,
+      kept: 0,
+    })
 }
 
 /** A complete ring of workers `w0`, `w1`, … and somebody who asks. */

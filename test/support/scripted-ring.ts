@@ -10,7 +10,7 @@ export type ScriptedSession = {
   readonly order: ServerMessageOf<'session-open'>
   /** Tokens from the last stage; an end token or the limit ends the answer. */
   tokens(ids: readonly number[]): void
-  /** The last stage could not compute. */
+  /** The last stage could not compute, and no other device could. */
   fail(message: string): void
 }
 
@@ -67,7 +67,7 @@ export function joinScriptedRing(service: SwarmService, names: readonly string[]
         }
       },
       fail: (message) =>
-        say({ kind: 'session-failed', ...head, error: { code: 'stage-failed', message } }),
+        say({ kind: 'session-failed', ...head, error: { code: 'model-invalid', message } }),
     }
   }
 
@@ -77,7 +77,8 @@ export function joinScriptedRing(service: SwarmService, names: readonly string[]
     if (message.kind === 'session-open') worker.open.set(message.session, message)
     if (message.kind === 'session-close') worker.open.delete(message.session)
     obey({ say: (said) => handle.receive(said) }, message)
-    if (message.kind !== 'session-start') return
+    // Only the first stage's has the prompt.
+    if (message.kind !== 'session-start' || message.prompt.length === 0) return
     const session = sessionOf(message)
     ring.sessions.push(session)
     ring.onPrompt(session)

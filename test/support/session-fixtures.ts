@@ -1,6 +1,7 @@
 import type { PairId, PeerId, SessionId } from '../../sdk/core/ids.ts'
 import { GREEDY } from '../../sdk/core/sampling/params.ts'
 import { encodeFrame, type ActivationFrame } from '../../sdk/core/wire/frame.ts'
+import type { ServerMessageOf } from '../../sdk/protocol/server-to-client.ts'
 import type { SessionModel, SessionOrder } from '../../sdk/worker/stage-session.ts'
 
 // Names that a test chooses are ids without a parser.
@@ -29,8 +30,25 @@ export function sessionOrder(change: Partial<SessionOrder> = {}): SessionOrder {
     sampling: GREEDY,
     history: [],
     promptLength: 1,
+    answered: 0,
+    keep: 0,
     maxTokens: 10,
     stopIds: [],
+    ...change,
+  }
+}
+
+/** Begins it at the first position. */
+export function sessionStart(
+  change: Partial<ServerMessageOf<'session-start'>> = {},
+): ServerMessageOf<'session-start'> {
+  return {
+    kind: 'session-start',
+    session: 7 as SessionId,
+    epoch: 1,
+    from: 0,
+    forward: 0,
+    prompt: [],
     ...change,
   }
 }

@@ -2,11 +2,13 @@ import { CrowdError } from '../errors.ts'
 import { pruned, type Graph, type GraphNode, type Initializer } from '../graph/graph.ts'
 import { readOnnx } from '../graph/onnx-reader.ts'
 import { writeOnnx } from '../graph/onnx-writer.ts'
+import { isUncappedOnGpu, nameCpuNodes } from './cpu-nodes.ts'
 import { blockShape, expandQ4 } from './expand-q4.ts'
 import { foldConstants, type ReadConstant } from './fold-constants.ts'
 import { DATA_LOCATION, INT8_ACTIVATIONS } from './graph-builder.ts'
 import { returnNewRows } from './kv-delta.ts'
 import type { Provider } from './provider.ts'
+import { splitOffsets } from './split-offsets.ts'
 
 /** What `InferenceSession.create(model, { externalData })` takes. */
 export type LoweredBlock = {
@@ -19,6 +21,8 @@ export type LoweredBlock = {
    * the past, meant to be the same gpu-buffer. `none`: a head.
    */
   readonly kv: 'delta' | 'shared' | 'none'
+  /** Names of nodes that must not run on the GPU. */
+  readonly cpuNodes: readonly string[]
 }
 
 /** Constants below this stay inside the model: ORT wants shapes and axes there. */
@@ -40,7 +44,9 @@ export function lowerBlock(
   checkRanges(graph, block.data)
   const kv = cachesOf(graph, caches)
   const lowered = lowerGraph(graph, createReader(block.data), { provider, kv })
-  return { ...externalize(lowered, block.data), kv }
+  const { graph: named, names } =
+    provider === 'webgpu' ? nameCpuNodes(lowered) : { graph: lowered, names: [] }
+  return { ...externalize(named, block.data), kv, cpuNodes: names }
 }
 
 /** The passes, in order. */
@@ -51,7 +57,8 @@ function lowerGraph(
 ): Graph {
   const folded = foldConstants(graph, read)
   const expanded = expandQ4(folded, read, (node) => needsExpansion(node, provider))
-  return pruned(kv === 'delta' ? returnNewRows(expanded) : expanded)
+  const split = splitOffsets(expanded, read)
+  return pruned(kv === 'delta' ? returnNewRows(split) : split)
 }
 
 /**
@@ -69,11 +76,14 @@ function needsExpansion(node: GraphNode, provider: Provider): boolean {
   return node.op === 'MatMulBnb4' || bits === 2 || columns % blockSize !== 0
 }
 
-/** Only GroupQueryAttention writes into the buffer that it reads; other attention gives a longer one. */
+/**
+ * Only GroupQueryAttention on a GPU writes into the buffer that it reads; other attention gives a longer one, and on the
+ * CPU a GPU's buffer would have to come and go.
+ */
 function cachesOf(graph: Graph, wanted: 'delta' | 'shared'): LoweredBlock['kv'] {
   const maker = graph.nodes.find((node) => node.outputs.includes('present.key'))
   if (!maker) return 'none'
-  return maker.op === 'GroupQueryAttention' ? wanted : 'delta'
+  return maker.op === 'GroupQueryAttention' && !isUncappedOnGpu(maker) ? wanted : 'delta'
 }
 
 /** Reads constants from the graph or from the block's data. */

@@ -42,6 +42,9 @@ export function peerJoined(
     name,
     role,
     droppedAt: null,
+    heardAt: null,
+    silence: null,
+    computing: false,
     pledgeDueSince: now,
     pledge: null,
     pledged: false,
@@ -99,6 +102,32 @@ export function peerGone(state: SwarmState, peer: PeerId): SwarmState {
     [...state.pairs].filter(([, pair]) => pair.from !== peer && pair.to !== peer),
   )
   return replanned({ ...state, peers, pairs, knownHops: forgotten(state, peer) })
+}
+
+/** Whoever was not heard for a while counts again at once. */
+export function beat(state: SwarmState, event: EventOf<'beat'>, now: number): SwarmState {
+  const wasSilent = state.peers.get(event.peer)?.silence ?? null
+  const next = withPeer(state, event.peer, (peer) => ({
+    ...peer,
+    heardAt: now,
+    silence: null,
+    computing: event.computing,
+  }))
+  return wasSilent === null ? next : replanned(next)
+}
+
+/** While the silence is short only routes go round the device: it may be back before others could take over. */
+export function peerSilent(state: SwarmState, event: EventOf<'peer-silent'>): SwarmState {
+  const { silence } = event
+  return replanned(withPeer(state, event.peer, (peer) => ({ ...peer, silence })))
+}
+
+export function hostSlept(state: SwarmState, ms: number): SwarmState {
+  const later = ({ heardAt, ...peer }: PeerState): PeerState => ({
+    ...peer,
+    heardAt: heardAt === null ? null : heardAt + ms,
+  })
+  return { ...state, peers: new Map([...state.peers].map(([id, peer]) => [id, later(peer)])) }
 }
 
 function pairsBroken(state: SwarmState, peer: PeerId, now: number): SwarmState['pairs'] {

@@ -3,7 +3,8 @@ import type { SwarmEvent } from './events.ts'
 import type { FinishReason } from '../session/request.ts'
 import { predictLap } from './predict.ts'
 import type { RequestPhase, RequestState, SwarmState } from './state.ts'
-import { isOver, pairBetween } from './views.ts'
+import { withToken, type TokenList } from '../session/token-list.ts'
+import { isOver, isRouted, pairBetween } from './views.ts'
 
 type EventOf<Kind extends SwarmEvent['kind']> = Extract<SwarmEvent, { kind: Kind }>
 
@@ -40,11 +41,15 @@ export function asked(state: SwarmState, event: EventOf<'asked'>, now: number): 
     session: null,
     epoch: 0,
     stages: [],
+    keep: 0,
     ready: [],
-    tokens: 0,
+    answer: null,
+    broken: null,
+    repairs: 0,
     startedAt: null,
     firstTokenMs: null,
     progressAt: now,
+    positions: [],
     timings: null,
     prediction: null,
     stageMs: [],
@@ -66,25 +71,43 @@ export function sessionOpened(
     session: event.session,
     epoch: request.epoch + 1,
     stages: event.stages,
+    keep: event.keep,
     stageMs: event.stages.map(() => null),
     prediction: predictLap(state, event.stages),
     wireMs: [],
     ready: [],
+    repairs: request.broken === null ? request.repairs : request.repairs + 1,
     progressAt: now,
+    positions: event.stages.map(() => 0),
   }))
+  if (event.session !== state.nextSession) return next
   // Unsigned 32-bit, and 0 stays free.
   return { ...next, nextSession: event.session >= 0xffff_ffff ? 1 : event.session + 1 }
 }
 
 export function stageReady(state: SwarmState, event: EventOf<'stage-ready'>): SwarmState {
+  const { peer, cached, kept } = event
   return withRequest(state, event.key, (request) =>
-    request.ready.includes(event.peer)
+    request.ready.some((stage) => stage.peer === peer)
       ? request
-      : { ...request, ready: [...request.ready, event.peer] },
+      : { ...request, ready: [...request.ready, { peer, cached, kept }] },
   )
 }
 
-/** The prompt isn't needed here any more, so it isn't kept. */
+/** What the stages have of the session stays with them; the next route goes on with it. */
+export function sessionBroken(
+  state: SwarmState,
+  { key, error, faulty }: EventOf<'session-broken'>,
+  now: number,
+): SwarmState {
+  return withRequest(state, key, (request) => {
+    if (!isRouted(request)) return request
+    const { since = now, count = 0, shunned = [] } = request.broken ?? {}
+    const broken = { since, error, count: count + 1, shunned: [...shunned, ...faulty] }
+    return { ...request, phase: 'repairing', ready: [], broken, progressAt: now }
+  })
+}
+
 export function sessionStarted(
   state: SwarmState,
   event: EventOf<'session-started'>,
@@ -93,10 +116,33 @@ export function sessionStarted(
   return withRequest(state, event.key, (request) => ({
     ...request,
     phase: 'running',
-    prompt: [],
-    startedAt: now,
+    startedAt: request.startedAt ?? now,
     progressAt: now,
   }))
+}
+
+/** A stage that computed rows is progress too: a long prompt takes a while. */
+export function gotOn(state: SwarmState, event: EventOf<'beat'>, now: number): SwarmState {
+  let next = state
+  for (const { session, epoch, position } of event.sessions) {
+    for (const request of state.requests.values()) {
+      if (request.session !== session || request.epoch !== epoch || !isRouted(request)) continue
+      const stage = request.stages.findIndex(({ peer }) => peer === event.peer)
+      if (position <= (request.positions[stage] ?? Infinity)) continue
+      const positions = request.positions.with(stage, position)
+      next = withRequest(next, request.key, (was) => ({ ...was, positions, progressAt: now }))
+    }
+  }
+  return next
+}
+
+export function hostSlept(state: SwarmState, ms: number): SwarmState {
+  const later = (request: RequestState): RequestState => ({
+    ...request,
+    progressAt: request.progressAt + ms,
+  })
+  const requests = [...state.requests].map(([key, request]) => [key, later(request)] as const)
+  return { ...state, requests: new Map(requests) }
 }
 
 export function tokenChosen(
@@ -106,7 +152,8 @@ export function tokenChosen(
 ): SwarmState {
   const next = withRequest(state, event.key, (request) => ({
     ...request,
-    tokens: request.tokens + 1,
+    answer: withToken(request.answer, event.sampled.token),
+    broken: null,
     firstTokenMs: request.firstTokenMs ?? now - (request.startedAt ?? now),
     progressAt: now,
   }))
@@ -147,6 +194,11 @@ const PHASE_AT_END: Readonly<Record<FinishReason, RequestPhase>> = {
   error: 'failed',
 }
 
+/** For the dashboard the number of tokens is enough. */
+function endOf(answer: TokenList): TokenList {
+  return answer && { ...answer, before: null }
+}
+
 export function requestEnded(state: SwarmState, event: EventOf<'request-ended'>): SwarmState {
   const was = state.requests.get(event.key)
   if (was === undefined || isOver(was)) return state
@@ -157,6 +209,7 @@ export function requestEnded(state: SwarmState, event: EventOf<'request-ended'>)
     ...was,
     phase: PHASE_AT_END[event.reason],
     prompt: [],
+    answer: endOf(was.answer),
     reason: event.reason,
     error: event.error,
   })

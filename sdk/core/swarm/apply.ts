@@ -13,6 +13,8 @@ const OBSERVED: ReadonlySet<string> = new Set<Observation['kind']>([
   'stage-reported',
   'stats-reported',
   'link-reported',
+  'beat',
+  'host-slept',
   'relayed',
   'asked',
   'stage-ready',
@@ -49,6 +51,10 @@ function observe(state: SwarmState, event: Observation, now: number): SwarmState
       return peers.statsReported(state, event, now)
     case 'link-reported':
       return pairs.linkReported(state, event, now)
+    case 'beat':
+      return requests.gotOn(peers.beat(state, event, now), event, now)
+    case 'host-slept':
+      return requests.hostSlept(peers.hostSlept(state, event.ms), event.ms)
     case 'relayed':
       return pairs.relayed(state, event)
     case 'asked':
@@ -74,6 +80,8 @@ function settle(state: SwarmState, event: Decision, now: number): SwarmState {
   switch (event.kind) {
     case 'struck':
       return peers.struck(state, event)
+    case 'peer-silent':
+      return peers.peerSilent(state, event)
     case 'peer-forgotten':
       return peers.peerGone(state, event.peer)
     case 'pledge-expired':
@@ -92,6 +100,8 @@ function settle(state: SwarmState, event: Decision, now: number): SwarmState {
       return pairs.pairClosed(state, event)
     case 'session-opened':
       return requests.sessionOpened(state, event, now)
+    case 'session-broken':
+      return requests.sessionBroken(state, event, now)
     case 'session-started':
       return requests.sessionStarted(state, event, now)
     case 'request-ended':

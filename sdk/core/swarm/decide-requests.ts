@@ -1,6 +1,12 @@
 import type { ErrorCode, WireError } from '../errors.ts'
 import type { PeerId, SessionId } from '../ids.ts'
-import { SESSION_IDLE_MS, SESSION_OPEN_MS, SESSIONS_AT_ONCE, STAGE_STEP_MS } from '../limits.ts'
+import {
+  SESSION_IDLE_MS,
+  SESSION_OPEN_MS,
+  SESSION_STALL_MS,
+  SESSIONS_AT_ONCE,
+  STAGE_STEP_MS,
+} from '../limits.ts'
 import { blockCount, describeRange, sameRange } from '../model/block-range.ts'
 import { uncovered } from '../plan/tiling.ts'
 import { swarmAdvice } from './advice.ts'
@@ -11,13 +17,14 @@ import {
   bestRoute,
   isActive,
   isOver,
+  isRouted,
   isReady,
   missingRanges,
   neighbours,
   pairBetween,
 } from './views.ts'
 
-/** Ends requests that can't go on: the asker or a stage is gone, or a time limit passed. */
+/** Ends requests whose asker is gone, and breaks routes that don't hold: a stage is gone, or a time limit passed. */
 export function decideRequests(state: SwarmState, now: number): readonly Decision[] {
   const decisions: Decision[] = []
   for (const request of state.requests.values()) {
@@ -26,7 +33,7 @@ export function decideRequests(state: SwarmState, now: number): readonly Decisio
       decisions.push({ kind: 'request-ended', key: request.key, reason: 'cancelled', error: null })
       continue
     }
-    const broken = isActive(request) ? whyBroken(state, request, now) : null
+    const broken = isRouted(request) ? whyBroken(state, request, now) : null
     if (broken) decisions.push(...breakOff(request, broken))
   }
   return decisions
@@ -37,8 +44,17 @@ type Broken = { readonly error: WireError; readonly faulty: readonly PeerId[] }
 
 function breakOff(request: RequestState, { error, faulty }: Broken): Decision[] {
   const reason = `answers broke off here again and again: ${error.message}`
-  const strikes = faulty.map((peer): Decision => ({ kind: 'struck', peer, reason }))
-  return [...strikes, { kind: 'request-ended', key: request.key, reason: 'error', error }]
+  const strikes = newlyFaulty(request, faulty).map((peer): Decision => ({
+    kind: 'struck',
+    peer,
+    reason,
+  }))
+  return [...strikes, { kind: 'session-broken', key: request.key, error, faulty }]
+}
+
+/** One answer that nobody can go on with is one fault of each device, however often it is tried. */
+export function newlyFaulty(request: RequestState, faulty: readonly PeerId[]): PeerId[] {
+  return faulty.filter((peer) => !request.broken?.shunned.includes(peer))
 }
 
 function whyBroken(state: SwarmState, request: RequestState, now: number): Broken | null {
@@ -51,14 +67,22 @@ function whyBroken(state: SwarmState, request: RequestState, now: number): Broke
   }
   const silent = now - request.progressAt
   if (request.phase === 'opening' && silent > SESSION_OPEN_MS) return late(state, request)
-  if (request.phase === 'running' && silent > SESSION_IDLE_MS) return mute(state, request, now)
+  if (request.phase === 'running' && silent > stallLimitMs(state, request))
+    return mute(state, request, now)
   return null
+}
+
+/** Who computes may be slow; where nobody does, a frame was lost. Stages that don't beat say neither. */
+function stallLimitMs(state: SwarmState, { stages }: RequestState): number {
+  const peers = stages.map(({ peer }) => state.peers.get(peer))
+  const isIdle = peers.every((peer) => peer?.heardAt != null && !peer.computing)
+  return isIdle ? SESSION_STALL_MS : SESSION_IDLE_MS
 }
 
 /** Counts against the stages that had all they need: the link to the next one stood, or none was needed. */
 function late(state: SwarmState, request: RequestState): Broken {
   const { stages, ready } = request
-  const missing = stages.filter((stage) => !ready.includes(stage.peer))
+  const missing = stages.filter((stage) => !ready.some(({ peer }) => peer === stage.peer))
   const names = missing.map((stage) => nameOf(state, stage)).join(', ')
   const message = `not linked and ready within ${SESSION_OPEN_MS / 1_000} s: ${names}`
   const faulty = missing.filter((stage) => !awaitsNext(state, stages, stage))
@@ -74,8 +98,9 @@ function awaitsNext(state: SwarmState, stages: readonly RouteEntry[], stage: Rou
 
 /** Counts against the last stage, or the first one that had no part in a lap; not against one that computes. */
 function mute(state: SwarmState, request: RequestState, now: number): Broken {
-  const error = wireError('timeout', `no token for ${SESSION_IDLE_MS / 1_000} s`)
-  const unheard = request.tokens > 0 ? request.stageMs.indexOf(null) : -1
+  const seconds = Math.round((now - request.progressAt) / 1_000)
+  const error = wireError('timeout', `no token for ${seconds} s`)
+  const unheard = request.answer === null ? -1 : request.stageMs.indexOf(null)
   // -1 = all had a part, or there was no lap yet: the last one owes the token.
   const suspect = request.stages.at(unheard)?.peer
   const isSilent = suspect !== undefined && !computes(state, suspect, now)
@@ -131,11 +156,11 @@ export function openSession(state: SwarmState): readonly Decision[] {
   const stages = route.stages.map(({ peer, range }) => ({ peer, range }))
   // The counter starts as a session number and only grows within 32 bits.
   const session = state.nextSession as SessionId
-  return [{ kind: 'session-opened', key: next.key, session, stages }]
+  return [{ kind: 'session-opened', key: next.key, session, stages, keep: 0 }]
 }
 
 /** Devices that lost their connection a moment ago, or still load, would make the ring whole. */
-function isOnTheWay(state: SwarmState): boolean {
+export function isOnTheWay(state: SwarmState): boolean {
   const ordered = [...state.peers.values()].flatMap(({ setAside, assignment }) =>
     setAside === null && assignment?.range && assignment.state !== 'failed'
       ? [assignment.range]

@@ -1,14 +1,15 @@
 import type { PeerId } from '../ids.ts'
-import { PLEDGE_MS, REJOIN_MS } from '../limits.ts'
+import { ABSENT_MS, DEAD_MS, PLEDGE_MS, REJOIN_MS } from '../limits.ts'
 import { sameRange } from '../model/block-range.ts'
 import { planSwarm, type PlannedDevice } from '../plan/assign.ts'
 import { decideModel } from './decide-model.ts'
 import { decidePairs } from './decide-pairs.ts'
+import { repairSessions } from './decide-repair.ts'
 import { decideRequests, openSession, startSession } from './decide-requests.ts'
 import type { Decision } from './events.ts'
 import { hopCosts } from './hops.ts'
 import type { PeerState, SwarmState } from './state.ts'
-import { bestRoute, isActive, isAwaited, planDevices } from './views.ts'
+import { bestRoute, isAwaited, isRouted, planDevices } from './views.ts'
 
 /**
  * What must happen next. The first check that finds something gives its decisions; they are applied and
@@ -25,12 +26,14 @@ export function decide(state: SwarmState, now: number): readonly Decision[] {
 /** In order of urgency: who is gone, what broke, who holds what, who talks to whom, what may start. */
 const CHECKS: readonly ((state: SwarmState, now: number) => readonly Decision[])[] = [
   forgetLost,
+  missSilent,
   decideRequests,
   decideModel,
   assignBlocks,
   chooseRoute,
   decidePairs,
   startSession,
+  repairSessions,
   openSession,
 ]
 
@@ -41,6 +44,18 @@ function forgetLost(state: SwarmState, now: number): readonly Decision[] {
       decisions.push({ kind: 'peer-forgotten', peer })
     else if (isAwaited({ droppedAt, pledge, pledged }) && now - pledgeDueSince > PLEDGE_MS)
       decisions.push({ kind: 'pledge-expired', peer })
+  }
+  return decisions
+}
+
+function missSilent(state: SwarmState, now: number): readonly Decision[] {
+  const decisions: Decision[] = []
+  for (const { peer, droppedAt, heardAt, silence } of state.peers.values()) {
+    if (droppedAt !== null || heardAt === null) continue
+    const ms = now - heardAt
+    const next = ms > ABSENT_MS ? 'long' : ms > DEAD_MS ? 'short' : null
+    if (next !== null && next !== silence)
+      decisions.push({ kind: 'peer-silent', peer, silence: next })
   }
   return decisions
 }
@@ -84,8 +99,9 @@ function mustOrder(
 }
 
 function busyPeers(state: SwarmState): ReadonlySet<PeerId> {
-  const active = [...state.requests.values()].filter(isActive)
-  return new Set(active.flatMap((request) => request.stages.map((stage) => stage.peer)))
+  // One that waits for a new route keeps nobody in place: a device may have to move to close the ring.
+  const routed = [...state.requests.values()].filter(isRouted)
+  return new Set(routed.flatMap((request) => request.stages.map((stage) => stage.peer)))
 }
 
 function chooseRoute(state: SwarmState): readonly Decision[] {

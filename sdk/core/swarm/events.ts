@@ -4,7 +4,7 @@ import type { BlockRange } from '../model/block-range.ts'
 import type { SwarmPlan } from '../plan/assign.ts'
 import type { SamplingParams } from '../sampling/params.ts'
 import type { FinishReason, RequestTimings } from '../session/request.ts'
-import type { LinkPath, PeerRole, Pledge, RouteEntry, ServedModel } from './state.ts'
+import type { LinkPath, PeerRole, Pledge, RouteEntry, ServedModel, StageReady } from './state.ts'
 
 /** What happened outside, as checked by the service. */
 export type Observation =
@@ -53,6 +53,19 @@ export type Observation =
       readonly path: LinkPath
       readonly rttMs: number | null
     }
+  /** `sessions`: rows that it has computed of each. */
+  | {
+      readonly kind: 'beat'
+      readonly peer: PeerId
+      readonly computing: boolean
+      readonly sessions: readonly {
+        readonly session: SessionId
+        readonly epoch: number
+        readonly position: number
+      }[]
+    }
+  /** The host itself stood still for so long, ms: nobody's silence in that time means anything. */
+  | { readonly kind: 'host-slept'; readonly ms: number }
   | { readonly kind: 'relayed'; readonly pair: PairId; readonly bytes: number }
   | {
       readonly kind: 'asked'
@@ -63,7 +76,7 @@ export type Observation =
       readonly stopIds: readonly number[]
       readonly sampling: SamplingParams
     }
-  | { readonly kind: 'stage-ready'; readonly key: string; readonly peer: PeerId }
+  | ({ readonly kind: 'stage-ready'; readonly key: string } & StageReady)
   | {
       readonly kind: 'token-chosen'
       readonly key: string
@@ -97,6 +110,8 @@ export type Decision =
   /** A stage computed wrong, broke the rules or kept silent: counts against the device. */
   | { readonly kind: 'struck'; readonly peer: PeerId; readonly reason: string }
   | { readonly kind: 'peer-forgotten'; readonly peer: PeerId }
+  /** Connected, but not heard: answers go round it; after a while others take its blocks. */
+  | { readonly kind: 'peer-silent'; readonly peer: PeerId; readonly silence: 'short' | 'long' }
   /** It came back and did not pledge in time: its former pledge counts no more. */
   | { readonly kind: 'pledge-expired'; readonly peer: PeerId }
   | {
@@ -116,8 +131,17 @@ export type Decision =
       readonly key: string
       readonly session: SessionId
       readonly stages: readonly RouteEntry[]
+      /** Rows of the session from earlier epochs that still hold. */
+      readonly keep: number
     }
   | { readonly kind: 'session-started'; readonly key: string }
+  /** The route of an answer does not hold any more. `faulty`: devices that are to blame. */
+  | {
+      readonly kind: 'session-broken'
+      readonly key: string
+      readonly error: WireError
+      readonly faulty: readonly PeerId[]
+    }
   | {
       readonly kind: 'request-ended'
       readonly key: string

@@ -28,9 +28,9 @@ export function pairKey(a: PeerId, b: PeerId): string {
 
 /**
  * The cost of a hop between any two peers: as measured, also on a link that was closed since. A pair that was never linked
- * is no nearer than either of its ends was to the nearest peer that it met.
+ * is no nearer than either of its ends was to the nearest peer that it met. `failureMs`: for each time that a link failed.
  */
-export function hopCosts(state: SwarmState): HopCost {
+export function hopCosts(state: SwarmState, failureMs = UNKNOWN_HOP_MS): HopCost {
   const known = new Map(state.knownHops)
   const failed = new Map<string, number>()
   for (const pair of state.pairs.values()) {
@@ -38,7 +38,7 @@ export function hopCosts(state: SwarmState): HopCost {
     const key = pairKey(pair.from, pair.to)
     if (ms !== null && pair.state === 'open') known.set(key, ms)
     // A link that can't be had is no better than one that nobody tried.
-    else if (pair.failures > 0) failed.set(key, UNKNOWN_HOP_MS * (1 + pair.failures))
+    else if (pair.failures > 0) failed.set(key, UNKNOWN_HOP_MS + failureMs * pair.failures)
   }
   const nearest = nearestOf(known)
   return (from, to) => {

@@ -7,6 +7,8 @@ import type { PlanModel } from '../plan/device.ts'
 import type { Speed } from '../plan/speed.ts'
 import type { SamplingParams } from '../sampling/params.ts'
 import type { FinishReason, RequestTimings } from '../session/request.ts'
+import type { StageRows } from '../session/resume-plan.ts'
+import type { TokenList } from '../session/token-list.ts'
 import type { LapPrediction } from './predict.ts'
 
 export type PeerRole = 'worker' | 'asker' | 'watcher'
@@ -38,6 +40,12 @@ export type PeerState = {
   readonly role: PeerRole
   /** When the socket was lost, ms; null while connected. The place is kept for REJOIN_MS. */
   readonly droppedAt: number | null
+  /** Its last beat, ms; null before the first. */
+  readonly heardAt: number | null
+  /** For how long it is not heard; null = it is. */
+  readonly silence: 'short' | 'long' | null
+  /** It said with its last beat that it computes a step. */
+  readonly computing: boolean
   /** Since when its pledge is waited for, ms: it joined, or another model is served. */
   readonly pledgeDueSince: number
   /** A returning device counts with its former pledge until it pledges again. */
@@ -86,9 +94,24 @@ export type PairState = {
 
 export type RouteEntry = { readonly peer: PeerId; readonly range: BlockRange }
 
-export type RequestPhase = 'queued' | 'opening' | 'running' | 'done' | 'failed' | 'cancelled'
+export type RequestPhase =
+  'queued' | 'opening' | 'running' | 'repairing' | 'done' | 'failed' | 'cancelled'
 
-/** One request and the session that computes it. Holds no text: the prompt goes once it was sent. */
+/** A stage that is linked and ready for the present epoch, and what it has of the session from earlier ones. */
+export type StageReady = StageRows & { readonly peer: PeerId }
+
+/** What broke an answer, until its next token. */
+export type Break = {
+  /** When it broke first, ms. */
+  readonly since: number
+  readonly error: WireError
+  /** Breaks since the last token. */
+  readonly count: number
+  /** Devices that are to blame: passed over where there are others. */
+  readonly shunned: readonly PeerId[]
+}
+
+/** One request and the session that computes it. Token ids are kept until the end, to go on after a repair. */
 export type RequestState = {
   /** Asker and request id: unique. */
   readonly key: string
@@ -104,12 +127,21 @@ export type RequestState = {
   readonly session: SessionId | null
   readonly epoch: number
   readonly stages: readonly RouteEntry[]
-  readonly ready: readonly PeerId[]
-  readonly tokens: number
+  /** Rows of the session from earlier epochs that hold for this one. */
+  readonly keep: number
+  readonly ready: readonly StageReady[]
+  /** Tokens of the answer so far. */
+  readonly answer: TokenList
+  /** null = whole. */
+  readonly broken: Break | null
+  /** Routes that took over from a broken one. */
+  readonly repairs: number
   readonly startedAt: number | null
   readonly firstTokenMs: number | null
-  /** Last sign of life, ms: the idle sweep goes by it. */
+  /** When a token came last or a stage got on, ms: the idle sweep goes by it. */
   readonly progressAt: number
+  /** Rows that each stage has computed, as far as they told. */
+  readonly positions: readonly number[]
   readonly timings: RequestTimings | null
   /** What a lap of the present route was expected to take; null before it has one. */
   readonly prediction: LapPrediction | null

@@ -1,6 +1,7 @@
 import type { PairId, PeerId } from '../ids.ts'
 import type { BlockRange } from '../model/block-range.ts'
 import type { PlanDevice } from '../plan/device.ts'
+import { UNKNOWN_HOP_MS } from '../plan/hop-table.ts'
 import { withHidden } from '../plan/lap.ts'
 import { cheapestRoute, type Route, type RouteStage } from '../plan/route.ts'
 import { uncovered } from '../plan/tiling.ts'
@@ -10,7 +11,13 @@ import type { PairState, PeerState, RequestState, RouteEntry, SwarmState } from 
 
 /** Questions that several parts ask of the state. */
 
+/** A session computes it, or will again. */
 export function isActive(request: RequestState): boolean {
+  return isRouted(request) || request.phase === 'repairing'
+}
+
+/** What its stages say counts. */
+export function isRouted(request: RequestState): boolean {
   return request.phase === 'opening' || request.phase === 'running'
 }
 
@@ -19,7 +26,8 @@ export function isOver(request: RequestState): boolean {
 }
 
 export function isReady(peer: PeerState): boolean {
-  return peer.droppedAt === null && peer.setAside === null && peer.assignment?.state === 'ready'
+  if (peer.droppedAt !== null || peer.silence !== null || peer.setAside !== null) return false
+  return peer.assignment?.state === 'ready'
 }
 
 /** It pledged once and must do so again before it may be given orders. */
@@ -65,7 +73,7 @@ export function planDevices(state: SwarmState): PlanDevice[] {
   const devices: PlanDevice[] = []
   for (const peer of state.peers.values()) {
     const { pledge } = peer
-    if (peer.role !== 'worker' || pledge === null) continue
+    if (peer.role !== 'worker' || pledge === null || peer.silence === 'long') continue
     devices.push({
       peer: peer.peer,
       pledgeBytes: Math.min(pledge.memoryBytes, peer.memoryLimit ?? Infinity),
@@ -90,18 +98,46 @@ export function missingRanges(state: SwarmState): BlockRange[] {
   return uncovered(state.model.blocks.length, ready)
 }
 
-/** The cheapest chain of ready devices; with `spread`, devices that already serve sessions cost more. */
-export function bestRoute(state: SwarmState, spread: boolean): Route | null {
+/** What a new route of a session takes over from the one that broke. */
+export type RouteMemory = {
+  /** Stages whose devices have the session in their caches. */
+  readonly stages: readonly RouteEntry[]
+  /** Devices that the route must do without. */
+  readonly shunned: readonly PeerId[]
+}
+
+/** What replacing a stage of a session costs: sending and computing again. */
+const REPLACED_STAGE_MS = 30
+/** In the middle of an answer a link that closed is worse than a new stage: it may need seconds to come back. */
+const BROKEN_LINK_MS = 100
+
+/**
+ * The cheapest chain of ready devices; with `spread`, devices that already serve sessions cost more; with
+ * `memory`, those that did not serve this session.
+ */
+export function bestRoute(
+  state: SwarmState,
+  spread: boolean,
+  memory: RouteMemory | null = null,
+): Route | null {
   const load = spread ? loadPerPeer(state) : new Map<PeerId, number>()
   const step = createStepPredictor(state)
   const stages: RouteStage[] = []
   for (const peer of state.peers.values()) {
     const range = peer.assignment?.range
     if (!isReady(peer) || !range || peer.pledge === null || peer.pledge.memoryBytes === 0) continue
+    const extraMs = memory === null ? 0 : replacementMs(memory, peer.peer)
     const busy = step(peer, range).ms * (1 + (load.get(peer.peer) ?? 0))
-    stages.push({ peer: peer.peer, range, stepMs: withHidden(busy, peer.pledge.hidden) })
+    const stepMs = withHidden(busy, peer.pledge.hidden) + extraMs
+    if (stepMs < Infinity) stages.push({ peer: peer.peer, range, stepMs })
   }
-  return cheapestRoute(state.model.blocks.length, stages, hopCosts(state))
+  const hopMs = hopCosts(state, memory === null ? UNKNOWN_HOP_MS : BROKEN_LINK_MS)
+  return cheapestRoute(state.model.blocks.length, stages, hopMs)
+}
+
+function replacementMs({ stages, shunned }: RouteMemory, peer: PeerId): number {
+  if (shunned.includes(peer)) return Infinity
+  return stages.some((stage) => stage.peer === peer) ? 0 : REPLACED_STAGE_MS
 }
 
 /** True when a question can be answered now: every block ready and the chain linked. */

@@ -1,0 +1,68 @@
+import type { WireError } from '../errors.ts'
+import { REPAIR_MS } from '../limits.ts'
+import { lengthOf } from '../session/token-list.ts'
+import { openMissing } from './decide-pairs.ts'
+import { incompleteError, isOnTheWay } from './decide-requests.ts'
+import type { Decision } from './events.ts'
+import type { Break, RequestState, SwarmState } from './state.ts'
+import { bestRoute, missingRanges, neighbours } from './views.ts'
+
+/** Breaks without a token in between after which an answer is given up: it may be the answer that breaks devices. */
+const BREAKS_MAX = 4
+/** Where only a device that failed is left, it is asked again after this: its provider may be started anew by then. */
+const SECOND_CHANCE_MS = 2_000
+/** Without anybody who could close the ring an answer waits this long: a page that is loaded anew is back by then. */
+const HOPELESS_MS = 12_000
+
+/** Answers whose route broke get another one: the same session in a new epoch, with as few new stages as possible. */
+export function repairSessions(state: SwarmState, now: number): readonly Decision[] {
+  for (const request of state.requests.values()) {
+    if (request.phase !== 'repairing' || request.broken === null) continue
+    const decisions = repair(state, request, { broken: request.broken, now })
+    if (decisions.length > 0) return decisions
+  }
+  return []
+}
+
+function repair(
+  state: SwarmState,
+  request: RequestState,
+  { broken, now }: { readonly broken: Break; readonly now: number },
+): readonly Decision[] {
+  const { key, session, stages } = request
+  const isLate = now - broken.since > REPAIR_MS
+  if (session === null || isLate || broken.count >= BREAKS_MAX)
+    return [givenUp(key, withoutRoute(state, broken, now))]
+  const others = bestRoute(state, true, { stages, shunned: broken.shunned })
+  const mayReturn = now - request.progressAt > SECOND_CHANCE_MS
+  const route = others ?? (mayReturn ? bestRoute(state, true, { stages, shunned: [] }) : null)
+  if (route === null) {
+    if (isOnTheWay(state) || bestRoute(state, false) !== null || now - broken.since <= HOPELESS_MS)
+      return []
+    return [givenUp(key, withoutRoute(state, broken, now))]
+  }
+  const missing = openMissing(state, neighbours(route.stages))
+  if (missing.length > 0) return missing
+  return [
+    {
+      kind: 'session-opened',
+      key,
+      session,
+      stages: route.stages.map(({ peer, range }) => ({ peer, range })),
+      // The row of the last token was not computed to the end: its outcome is the next token.
+      keep: request.promptLength + lengthOf(request.answer) - 1,
+    },
+  ]
+}
+
+function givenUp(key: string, error: WireError): Decision {
+  return { kind: 'request-ended', key, reason: 'error', error }
+}
+
+function withoutRoute(state: SwarmState, { error, since, count }: Break, now: number): WireError {
+  const seconds = Math.round((now - since) / 1_000)
+  const tried = count > 1 ? `, ${count} routes broke` : ''
+  const why = missingRanges(state).length > 0 ? `: ${incompleteError(state).message}` : ''
+  const message = `${error.message}; nobody took over within ${seconds} s${tried}${why}`
+  return { code: error.code, message: message.slice(0, 500) }
+}

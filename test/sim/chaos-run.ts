@@ -1,0 +1,130 @@
+import type { RequestState } from '../../sdk/core/swarm/state.ts'
+import { modelOf } from '../support/host-fixtures.ts'
+import { DISTURBANCES, disturb, type Disturbance, type Struck } from './disturbances.ts'
+import { answersAgain, isSettled, outcomeOf, someQuestion, type Outcome } from './questions.ts'
+import { createRandoms, pick, whole } from './randoms.ts'
+import { watchReactions } from './reaction.ts'
+import type { SimAnswer, SimAsker } from './sim-asker.ts'
+import { createSimSwarm, type SimSwarm } from './sim-swarm.ts'
+
+export type ChaosRun = {
+  readonly seed: number
+  readonly kind: Disturbance
+  readonly stages: number
+  readonly hasReplica: boolean
+  readonly outcome: Outcome
+  /** What the asker was told where the answer broke off. */
+  readonly ending: string
+  /** From the disturbance to the host's reaction, ms; null where it broke nothing. */
+  readonly noticedMs: number | null
+  /** From such a disturbance to the next token; null where none came. */
+  readonly nextTokenMs: number | null
+  readonly leaks: readonly string[]
+  /** Rules that were broken, and what was wrong with the swarm afterwards. */
+  readonly objections: readonly string[]
+  readonly fingerprint: number
+}
+
+const COMPLETE_MS = 60_000
+/** An answer that is too short can't be disturbed in its middle. */
+const ANSWER_LEAST = 6
+
+/** One ring, one or two answers, one disturbance while they are computed. All of it follows from the seed. */
+export async function chaosRun(
+  seed: number,
+  kinds: readonly Disturbance[] = DISTURBANCES,
+): Promise<ChaosRun> {
+  const random = createRandoms(seed).stream('scene')
+  const sim = await openRing(seed, random)
+  const kind = pick(random, kinds)
+  const askers = Array.from({ length: whole(random, 1, 2) }, () => sim.openAsker())
+  await sim.untilComplete(COMPLETE_MS)
+  const watch = watchReactions(sim)
+  const cases = await askAll(sim, askers, random)
+  const struck = await strike(sim, cases, kind, random)
+  watch.arm(cases[0]?.answer.key ?? '')
+  await sim.pass(Infinity, () => cases.every(({ answer }) => isSettled(answer, sim.clock.now())))
+  const outcomes = cases.map(({ answer, expected }) => outcomeOf(answer, expected))
+  const noticed = watch.reaction()
+  const nextAt = cases[0]?.answer.tokenAt[noticed?.tokens ?? Infinity]
+  const failings = struck.hasReplica ? await answersAgain(sim, random) : []
+  const leaks = await sim.close()
+  return {
+    seed,
+    kind,
+    stages: stagesOf(seed),
+    hasReplica: struck.hasReplica,
+    outcome: worst(outcomes),
+    ending: cases.map(({ answer }) => answer.end?.message ?? 'no end').find((text) => text) ?? '',
+    noticedMs: noticed === null ? null : noticed.at - struck.at,
+    nextTokenMs: nextAt === undefined ? null : nextAt - struck.at,
+    leaks,
+    objections: [...sim.objections, ...failings],
+    fingerprint: sim.fingerprint,
+  }
+}
+
+function stagesOf(seed: number): number {
+  return whole(createRandoms(seed).stream('stages'), 2, 4)
+}
+
+async function openRing(seed: number, random: () => number): Promise<SimSwarm> {
+  const stages = stagesOf(seed)
+  const latencyMs = pick(random, [1, 4, 20, 60])
+  const sim = await createSimSwarm({
+    seed,
+    manifest: modelOf({ layers: 6, contextLength: 256 }),
+    minStages: stages,
+    weather: { latencyMs, jitterMs: latencyMs },
+    hostMs: { latency: latencyMs, jitter: latencyMs },
+  })
+  const copies = pick(random, [1, 2, 2, 3])
+  for (let device = 0; device < stages * copies; device += 1) {
+    const ms = whole(random, 4, 40)
+    sim.join({ pledgeBytes: 1e9, stepMs: (rows) => ms + rows * 0.1 * ms })
+  }
+  return sim
+}
+
+type Asked = { readonly answer: SimAnswer; readonly expected: readonly number[] }
+
+async function askAll(
+  sim: SimSwarm,
+  askers: readonly SimAsker[],
+  random: () => number,
+): Promise<Asked[]> {
+  const cases: Asked[] = []
+  for (const asker of askers) {
+    const { question, expected } = await someQuestion(sim.unsplit, random, ANSWER_LEAST)
+    cases.push({ answer: asker.ask(question), expected })
+    await sim.pass(whole(random, 0, 100))
+  }
+  return cases
+}
+
+/** At a token of the first answer, before the first too: then the prompt is on its way. */
+async function strike(
+  sim: SimSwarm,
+  cases: readonly Asked[],
+  kind: Disturbance,
+  random: () => number,
+): Promise<Struck> {
+  const [target] = cases
+  if (target === undefined) throw new Error('nobody asks')
+  const { answer, expected } = target
+  const at = whole(random, 0, expected.length - 3)
+  const request = (): RequestState | undefined => sim.host.state().requests.get(answer.key)
+  const isThere = (): boolean => request()?.phase === 'running' && answer.tokens.length >= at
+  await sim.pass(COMPLETE_MS, isThere)
+  await sim.pass(random() * 60)
+  const now = request()
+  const struck = now === undefined ? null : disturb(sim, now, kind, random)
+  if (struck === null) throw new Error(`the answer was not running: ${answer.end?.message ?? ''}`)
+  return struck
+}
+
+const BADNESS: readonly Outcome[] = ['identical', 'honest', 'hang', 'wrong']
+
+function worst(outcomes: readonly Outcome[]): Outcome {
+  return outcomes.toSorted((a, b) => BADNESS.indexOf(b) - BADNESS.indexOf(a))[0] ?? 'identical'
+}

@@ -168,7 +168,7 @@ const fromServer = [
     sampling,
     history: [],
     answered: 0,
-    keep: 0,
+    valid: 0,
     promptLength: 3,
     maxTokens: 10,
     stopIds: [],

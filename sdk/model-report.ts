@@ -1,7 +1,7 @@
-import { kvBytesPerToken, type Block } from './core/model/manifest.ts'
+import { kvBytesPerToken, type Block, type WeightDtype } from './core/model/manifest.ts'
 import type { PlanModel } from './core/plan/device.ts'
 import { devicesNeeded } from './core/plan/devices-needed.ts'
-import { BYTES_PER_WEIGHT } from './core/plan/dtype-bytes.ts'
+import { bytesPerWeight } from './core/plan/dtype-bytes.ts'
 
 export type SizedBlock = {
   readonly name: string
@@ -9,7 +9,7 @@ export type SizedBlock = {
   /** As it is stored, bytes of one. */
   readonly bytes: number
   /** What it would take in each dtype, bytes of one. */
-  readonly byDtype: Readonly<Record<keyof typeof BYTES_PER_WEIGHT, number>>
+  readonly byDtype: Readonly<Record<WeightDtype, number>>
 }
 
 export type DeviceCount = {
@@ -82,8 +82,8 @@ function layerName(first: number, last: number): string {
 }
 
 function byDtype(block: Block): SizedBlock['byDtype'] {
-  const bytes = (dtype: keyof typeof BYTES_PER_WEIGHT): number =>
-    Math.round((block.f32Bytes / 4) * BYTES_PER_WEIGHT[dtype])
+  const bytes = (dtype: WeightDtype): number =>
+    Math.round((block.f32Bytes / 4) * bytesPerWeight(dtype, block.kind))
   return { q4: bytes('q4'), q8: bytes('q8'), f16: bytes('f16'), f32: bytes('f32') }
 }
 

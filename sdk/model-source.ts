@@ -63,7 +63,7 @@ export function createModelSource(hostUrl: string, deps: FetchTextDeps = SYSTEM)
       const found = await text(manifest, name)
       return found === undefined ? undefined : (JSON.parse(found) as unknown)
     },
-    async fetchInto(store, { pieces: wanted, signal, onProgress, mayEvict = false }) {
+    async fetchInto(store, { pieces: wanted, signal, onProgress, peers, mayEvict = false }) {
       await fetchPieces({
         pieces: wanted,
         store,
@@ -71,7 +71,9 @@ export function createModelSource(hostUrl: string, deps: FetchTextDeps = SYSTEM)
         fetch: deps.fetch,
         signal,
         mayEvict,
-        onProgress: ({ storedBytes, fetchedBytes }) => onProgress(storedBytes, fetchedBytes),
+        ...(peers === undefined ? {} : { peers }),
+        onProgress: ({ storedBytes, fetchedBytes, peerBytes }) =>
+          onProgress(storedBytes, fetchedBytes, peerBytes),
       })
     },
   }

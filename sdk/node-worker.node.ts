@@ -77,8 +77,8 @@ export async function openNodeDevice(options: NodeDeviceOptions): Promise<NodeDe
             },
           }),
           store,
-          fetchPieces: (pieces, { signal, onProgress }) =>
-            source.fetchInto(store, { pieces, signal, onProgress }),
+          // Several workers share the folder: none of them makes room in it.
+          fetchPieces: (pieces, options) => source.fetchInto(store, { pieces, ...options }),
           loadManifest: (path) => source.manifest(path),
           now: timers.now,
           later: timers.after,

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { BYTES_PER_WEIGHT } from '../sdk/core/plan/dtype-bytes.ts'
+import { bytesPerWeight } from '../sdk/core/plan/dtype-bytes.ts'
 import { readCatalogue } from './catalogue.ts'
 
 test('the catalogue is what its schema says, each model once', async () => {
@@ -12,9 +12,12 @@ test('the catalogue is what its schema says, each model once', async () => {
 })
 
 test('sizes follow from the parameters', async () => {
-  for (const { id, parameters, bytes } of await readCatalogue()) {
+  for (const { id, parameters, bytes, ...entry } of await readCatalogue()) {
+    const tables = entry.hiddenSize * entry.vocabSize * (entry.tied ? 1 : 2)
     for (const dtype of ['q4', 'q8', 'f16'] as const) {
-      expect(bytes[dtype], `${id} ${dtype}`).toBe(Math.round(parameters * BYTES_PER_WEIGHT[dtype]))
+      const inTables = tables * bytesPerWeight(dtype, 'head')
+      const inLayers = (parameters - tables) * bytesPerWeight(dtype, 'layer')
+      expect(bytes[dtype], `${id} ${dtype}`).toBe(Math.round(inTables + inLayers))
     }
   }
 })

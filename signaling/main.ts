@@ -6,6 +6,7 @@ import { runCli } from './cli.ts'
 import { addKeyCommands } from './key-cli.ts'
 import { addModelCommands } from './model-cli.ts'
 import { addModelUseCommand } from './model-use-cli.ts'
+import { addPlanCommand } from './plan-cli.ts'
 import { addRunCommand } from './run-cli.ts'
 import { startCommand } from './start-command.ts'
 
@@ -16,7 +17,13 @@ async function main(): Promise<void> {
       process.argv.slice(2),
       {
         start: startCommand,
-        commands: [addRunCommand, addModelCommands, addModelUseCommand, addKeyCommands],
+        commands: [
+          addRunCommand,
+          addPlanCommand,
+          addModelCommands,
+          addModelUseCommand,
+          addKeyCommands,
+        ],
       },
       { version: packageVersion(), environment: process.env },
     )

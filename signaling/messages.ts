@@ -3,12 +3,19 @@ import { needsHistory } from '../sdk/core/sampling/params.ts'
 import { planResume, type StageRows } from '../sdk/core/session/resume-plan.ts'
 import { lengthOf, tokensOf } from '../sdk/core/session/token-list.ts'
 import type { SwarmEvent } from '../sdk/core/swarm/events.ts'
+import { newSources } from '../sdk/core/swarm/decide-pieces.ts'
 import type { PairState, RequestState, SwarmState } from '../sdk/core/swarm/state.ts'
 import { isActive, nextPair, otherEnd } from '../sdk/core/swarm/views.ts'
 import type { ServerMessage, ServerMessageOf } from '../sdk/protocol/server-to-client.ts'
 
 type Outgoing = { readonly to: PeerId; readonly message: ServerMessage }
 export type IceServers = ServerMessageOf<'pair-open'>['iceServers']
+
+export type MessageDeps = {
+  readonly iceServers: IceServers
+  /** Monotonic, ms. */
+  now(): number
+}
 
 /** The most stop tokens that a session carries. */
 const STOP_IDS_MAX = 128
@@ -18,11 +25,11 @@ export function messagesFor(
   before: SwarmState,
   event: SwarmEvent,
   after: SwarmState,
-  iceServers: IceServers,
+  { iceServers, now }: MessageDeps,
 ): readonly Outgoing[] {
   switch (event.kind) {
     case 'assigned':
-      return assignMessage(after, event.peer)
+      return assignMessage(after, event.peer, newSources(after, event.peer, now()).length)
     case 'pair-opened':
     case 'pair-retried':
       return pairMessages(before, after, iceServers)
@@ -63,6 +70,7 @@ export function messagesFor(
     case 'struck':
     case 'pledge-expired':
     case 'planned':
+    case 'sources-sought':
     case 'routed':
       return []
   }
@@ -86,7 +94,7 @@ function modelMessages(state: SwarmState): Outgoing[] {
   }))
 }
 
-function assignMessage(state: SwarmState, peer: PeerId): Outgoing[] {
+function assignMessage(state: SwarmState, peer: PeerId, sources: number): Outgoing[] {
   const assignment = state.peers.get(peer)?.assignment
   if (!assignment) return []
   const message: ServerMessage = {
@@ -95,7 +103,9 @@ function assignMessage(state: SwarmState, peer: PeerId): Outgoing[] {
     model: state.model.id,
     revision: state.model.revision,
     range: assignment.range === null ? null : { ...assignment.range },
+    ...(assignment.keep === null ? {} : { keep: { ...assignment.keep } }),
     reason: assignment.reason.slice(0, 200),
+    ...(sources === 0 ? {} : { sources }),
   }
   return [{ to: peer, message }]
 }
@@ -113,10 +123,17 @@ function pairMessages(before: SwarmState, after: SwarmState, iceServers: IceServ
           peer: otherEnd(pair, to),
           initiator: to === pair.from,
           attempt: pair.attempt,
-          iceServers,
+          ...(pair.purpose === 'ring'
+            ? { iceServers }
+            : { purpose: pair.purpose, iceServers: iceServers.filter(isFree) }),
         },
       })),
     )
+}
+
+/** A TURN server is somebody's line too, and made for frames. */
+function isFree({ urls }: IceServers[number]): boolean {
+  return !/^turns?:/i.test(urls)
 }
 
 function closeMessages(pair: PairState | undefined, reason: string): Outgoing[] {

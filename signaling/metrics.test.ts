@@ -65,6 +65,8 @@ test('tokens, laps, outcomes and times of what was answered', async () => {
   expect(await value('crowdinfer_lap_seconds_sum')).toBeCloseTo(0.02)
   expect(await value('crowdinfer_lap_compute_seconds_sum')).toBeCloseTo(0.012)
   expect(await value('crowdinfer_hop_seconds_count')).toBe(1)
+  expect(await value('crowdinfer_lap_predicted_seconds_count')).toBe(1)
+  expect(await value('crowdinfer_lap_prediction_error_count{basis="guessed"}')).toBe(1)
   expect(await value('crowdinfer_first_token_seconds_sum')).toBeCloseTo(0.02)
 })
 

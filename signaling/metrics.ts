@@ -20,6 +20,8 @@ const API_PATHS: readonly string[] = ['/models', '/chat/completions', '/completi
 /** From a small model on one machine to a large one on phones. */
 const LAP_SECONDS = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10]
 const HOP_SECONDS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1]
+/** Part of the measured lap: a tenth is good, twice is a guess. */
+const ERROR_PARTS = [0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5]
 const FIRST_TOKEN_SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
 /** `state`: the swarm as it is when somebody looks. */
@@ -133,6 +135,18 @@ function addGauges(registry: Registry, state: () => SwarmState): void {
       },
     })
   }
+  new Counter({
+    name: 'crowdinfer_piece_bytes_total',
+    help: 'Bytes of weights that devices fetched, as they report it, by who gave them.',
+    labelNames: ['source'],
+    registers,
+    collect() {
+      this.reset()
+      const { host, peers } = state().pieceBytes
+      this.inc({ source: 'host' }, host)
+      this.inc({ source: 'peers' }, peers)
+    },
+  })
   total('crowdinfer_laps_total', 'Times round the ring.', ({ laps }) => laps)
   total(
     'crowdinfer_relayed_bytes_total',
@@ -157,11 +171,28 @@ function addHistograms(registry: Registry): (request: RequestState) => void {
     LAP_SECONDS,
   )
   const hop = make('crowdinfer_hop_seconds', 'From one stage to the next.', HOP_SECONDS)
-  return ({ firstTokenMs, timings }) => {
+  const predicted = make(
+    'crowdinfer_lap_predicted_seconds',
+    'What a lap was expected to take when the route was chosen, of the laps in crowdinfer_lap_seconds.',
+    LAP_SECONDS,
+  )
+  const error = new Histogram({
+    name: 'crowdinfer_lap_prediction_error',
+    help: 'How far the measured lap was from the predicted one, as a part of the measured. guessed = a device of the route had never been measured.',
+    labelNames: ['basis'],
+    buckets: ERROR_PARTS,
+    registers: [registry],
+  })
+  return ({ firstTokenMs, timings, prediction }) => {
     if (firstTokenMs !== null) firstToken.observe(firstTokenMs / 1_000)
     // One token alone is no lap.
     if (timings === null || timings.tokens < 2) return
     lap.observe(timings.lapMs / 1_000)
+    if (prediction !== null && timings.lapMs > 0) {
+      predicted.observe(prediction.lapMs / 1_000)
+      const basis = prediction.isMeasured ? 'measured' : 'guessed'
+      error.observe({ basis }, Math.abs(timings.lapMs - prediction.lapMs) / timings.lapMs)
+    }
     compute.observe(timings.computeMs / 1_000)
     if (timings.hops > 0) hop.observe(timings.hopMs / 1_000)
   }

@@ -23,4 +23,10 @@ export interface PeerHandle {
   closed(): void
 }
 
-export type PeerEntry = { readonly peer: PeerId; readonly name: string; readonly role: PeerRole }
+export type PeerEntry = {
+  readonly peer: PeerId
+  readonly name: string
+  readonly role: PeerRole
+  /** Its build fetches pieces from peers and gives them; no when absent. */
+  readonly sharesPieces?: boolean
+}

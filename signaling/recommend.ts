@@ -3,7 +3,7 @@ import type { Block } from '../sdk/core/model/manifest.ts'
 import type { Provider } from '../sdk/core/model/provider.ts'
 import { planSwarm } from '../sdk/core/plan/assign.ts'
 import type { PlanDevice, PlanModel } from '../sdk/core/plan/device.ts'
-import { BYTES_PER_WEIGHT } from '../sdk/core/plan/dtype-bytes.ts'
+import { bytesPerWeight } from '../sdk/core/plan/dtype-bytes.ts'
 import type { CatalogueEntry } from './catalogue.ts'
 
 /** What a device lends. */
@@ -59,7 +59,7 @@ export function planModelOf(
   const layer = (parameters - (tied ? table : 2 * table)) / layers
   const block = (kind: Block['kind'], weights: number): Block => ({
     kind,
-    dataBytes: Math.round(weights * BYTES_PER_WEIGHT[dtype]),
+    dataBytes: Math.round(weights * bytesPerWeight(dtype, kind)),
     f32Bytes: weights * 4,
     graph: null,
     data: [],
@@ -90,5 +90,6 @@ function planDevice({ bytes, provider }: LentDevice, index: number): PlanDevice 
     cached: new Set(),
     range: null,
     ready: false,
+    keep: null,
   }
 }

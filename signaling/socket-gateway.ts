@@ -20,6 +20,7 @@ import {
 import type { ClientMessageOf } from '../sdk/protocol/client-to-server.ts'
 import { parseClientMessage } from '../sdk/protocol/parse.ts'
 import type { ServerMessage } from '../sdk/protocol/server-to-client.ts'
+import { PIECES_FEATURE } from '../sdk/protocol/version.ts'
 import { checkProtocol, type Admission } from './admission.ts'
 import type { Guard } from './guard.ts'
 import type { PeerConnection, PeerHandle } from './peer-connection.ts'
@@ -132,7 +133,12 @@ function serveSocket(deps: SocketGatewayDeps, socket: PeerSocket, onBad: () => v
   function greet(hello: ClientMessageOf<'hello'>): void {
     deps.admission.check(hello)
     handle = deps.service.join(
-      { peer: hello.peer, name: hello.name, role: hello.role },
+      {
+        peer: hello.peer,
+        name: hello.name,
+        role: hello.role,
+        sharesPieces: hello.features.includes(PIECES_FEATURE),
+      },
       connectionOf(socket),
     )
     unseat = deps.admission.seat(hello)

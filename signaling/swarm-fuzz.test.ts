@@ -2,16 +2,19 @@ import * as v from 'valibot'
 import { expect, test } from 'vitest'
 import type { PairId, RequestId } from '../sdk/core/ids.ts'
 import { CrowdError } from '../sdk/core/errors.ts'
-import { REJOIN_MS, SESSION_IDLE_MS } from '../sdk/core/limits.ts'
+import { PIECE_READERS, PIECE_SOURCES, REJOIN_MS, SESSION_IDLE_MS } from '../sdk/core/limits.ts'
+import { blockPieces } from '../sdk/core/model/manifest.ts'
 import { lengthOf } from '../sdk/core/session/token-list.ts'
 import { createStageSizes } from '../sdk/core/plan/memory.ts'
-import type { ClientMessage } from '../sdk/protocol/client-to-server.ts'
+import type { ClientMessage, ClientMessageOf } from '../sdk/protocol/client-to-server.ts'
+import type { SwarmState } from '../sdk/core/swarm/state.ts'
 import { swarmSnapshot } from '../sdk/protocol/swarm-snapshot.ts'
 import { fakeSwarm, pledgeOf, type FakePeer, type FakeSwarm } from '../test/support/fake-swarm.ts'
 import { modelOf, seededRandom } from '../test/support/host-fixtures.ts'
 
 const model = modelOf()
 const sizes = createStageSizes(model)
+const PIECES = model.blocks.flatMap(blockPieces).map(({ sha256 }) => sha256)
 
 type World = {
   readonly swarm: FakeSwarm
@@ -28,6 +31,8 @@ const STEPS: readonly ((world: World) => void)[] = [
     if (old >= 0) world.workers.splice(old, 1)
     world.workers.push(world.swarm.worker(name, Math.floor(world.random() * 90_000)))
   },
+  (world) => sharer(world),
+  (world) => stage(world),
   (world) => pick(world, world.workers)?.handle.closed(),
   (world) => say(pick(world, world.workers), { kind: 'leave' }),
   (world) => say(pick(world, world.workers), pledgeOf(pledge(world), world.random() < 0.3)),
@@ -57,6 +62,26 @@ const STEPS: readonly ((world: World) => void)[] = [
 
 function pick<T>(world: World, list: readonly T[]): T | undefined {
   return list[Math.floor(world.random() * list.length)]
+}
+
+/** One that shares pieces, has some, and fetches until `stage` says otherwise. */
+function sharer(world: World): void {
+  const name = `s${Math.floor(world.random() * 6)}`
+  const old = world.workers.findIndex((worker) => worker.peer === name)
+  if (old >= 0) world.workers.splice(old, 1)
+  const worker = world.swarm.sharer(name)
+  world.workers.push(worker)
+  const cached = PIECES.filter(() => world.random() < 0.5)
+  say(worker, { ...(pledgeOf(90_000) as ClientMessageOf<'pledge'>), cached })
+}
+
+function stage(world: World): void {
+  const worker = pick(world, world.workers)
+  const assignment = worker?.all('assign').at(-1)?.assignment
+  const state = pick(world, ['fetching', 'loading', 'ready', 'failed'] as const)
+  if (assignment === undefined || state === undefined) return
+  const bytes = { doneBytes: 1, totalBytes: 2, fetchedBytes: 1, peerBytes: 1 }
+  say(worker, { kind: 'stage-state', assignment, state, ...bytes })
 }
 
 function pledge(world: World): number {
@@ -96,6 +121,20 @@ function token(world: World): void {
     })
 }
 
+function checkPieceLinks(state: SwarmState, where: string): void {
+  const links = [...state.pairs.values()].filter((pair) => pair.purpose === 'pieces')
+  const live = links.filter((pair) => pair.state !== 'closed')
+  for (const peer of state.peers.keys()) {
+    expect(live.filter((pair) => pair.to === peer).length, where).toBeLessThanOrEqual(PIECE_READERS)
+    const own = live.filter((pair) => pair.from === peer).length
+    expect(own, where).toBeLessThanOrEqual(PIECE_SOURCES)
+  }
+  for (const { from, to } of links) {
+    expect(['ordered', 'fetching'], where).toContain(state.peers.get(from)?.assignment?.state)
+    expect(from, where).not.toBe(to)
+  }
+}
+
 function check(world: World, where: string): void {
   const state = world.swarm.service.state()
   const result = v.safeParse(swarmSnapshot, world.swarm.service.snapshot())
@@ -111,6 +150,7 @@ function check(world: World, where: string): void {
     if (!range || !peer.pledge || busy || peer.droppedAt !== null) continue
     expect(sizes.bytes('wasm', range), where).toBeLessThanOrEqual(peer.pledge.memoryBytes)
   }
+  checkPieceLinks(state, where)
   for (const pair of state.pairs.values())
     for (const end of [pair.from, pair.to]) expect(state.peers.has(end), where).toBe(true)
 }

@@ -10,18 +10,15 @@ import type { ClientMessage, ClientMessageOf } from '../sdk/protocol/client-to-s
 import type { ServerMessage } from '../sdk/protocol/server-to-client.ts'
 import type { SwarmSnapshot } from '../sdk/protocol/swarm-snapshot.ts'
 import { FEATURES, PROTOCOL } from '../sdk/protocol/version.ts'
-import { messagesFor, servedModel, type IceServers } from './messages.ts'
+import { messagesFor, servedModel, type MessageDeps } from './messages.ts'
 import type { PeerConnection, PeerEntry, PeerHandle } from './peer-connection.ts'
 import { askEvents, cancelEvents, stageEvents } from './session-service.ts'
 import { swarmSnapshotOf } from './swarm-snapshot.ts'
 
-export type SwarmServiceDeps = {
+export type SwarmServiceDeps = MessageDeps & {
   /** Served at first. */
   readonly model: SwarmModel
   readonly minStages: number
-  readonly iceServers: IceServers
-  /** Monotonic, ms. */
-  now(): number
   /** Where session numbers begin, unsigned 32-bit, not 0. */
   readonly firstSession: number
   /** Between `pair-` and the number in each pair's id: another one for each start of a host. */
@@ -75,7 +72,7 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
     const before = state
     state = apply(state, event, deps.now())
     isNews ||= event.kind !== 'beat'
-    for (const { to, message } of messagesFor(before, event, state, deps.iceServers))
+    for (const { to, message } of messagesFor(before, event, state, deps))
       seats.get(to)?.connection.send(message)
     deps.observe?.(event, state)
   }
@@ -180,6 +177,8 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
     const { peer } = seat.entry
     const pair = state.pairs.get(pairId)
     if (seats.get(peer) !== seat || !pair || (pair.from !== peer && pair.to !== peer)) return false
+    // Pieces that passed here would cost this host's line twice.
+    if (pair.purpose === 'pieces') return false
     const other = seats.get(otherEnd(pair, peer))
     if (!other) return false
     commit({ kind: 'relayed', pair: pairId, bytes: bytes.byteLength })
@@ -277,6 +276,11 @@ function allowed(role: PeerEntry['role'], kind: ClientMessage['kind']): boolean 
   return role === 'asker' ? ASKER_KINDS.has(kind) : kind === 'leave'
 }
 
+/** Codes of newer builds become `internal`. */
+function checkedError(error: { code: string; message: string } | undefined) {
+  return error === undefined ? undefined : fromWire(error).toWire()
+}
+
 type WorkerReport =
   | ClientMessageOf<'pledge'>
   | ClientMessageOf<'stage-state'>
@@ -301,12 +305,13 @@ function workerEvent(peer: PeerId, message: WorkerReport): SwarmEvent {
         doneBytes: message.doneBytes,
         totalBytes: message.totalBytes,
         fetchedBytes: message.fetchedBytes,
-        error: message.error ? fromWire(message.error).toWire() : null,
+        peerBytes: message.peerBytes,
+        error: checkedError(message.error) ?? null,
       }
     case 'stage-stats':
       return { ...message, kind: 'stats-reported', peer }
     case 'link-state':
-      return { ...message, kind: 'link-reported', peer }
+      return { ...message, kind: 'link-reported', peer, error: checkedError(message.error) }
     case 'beat':
       return { ...message, peer }
   }

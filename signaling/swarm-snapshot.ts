@@ -1,8 +1,9 @@
 import { lengthOf } from '../sdk/core/session/token-list.ts'
 import { blockPieces, type Block } from '../sdk/core/model/manifest.ts'
+import { reviewPlan } from '../sdk/core/plan/review.ts'
 import { swarmAdvice } from '../sdk/core/swarm/advice.ts'
-import type { PeerState, RequestState, SwarmState } from '../sdk/core/swarm/state.ts'
-import { isComplete, missingRanges } from '../sdk/core/swarm/views.ts'
+import type { PairState, PeerState, RequestState, SwarmState } from '../sdk/core/swarm/state.ts'
+import { isComplete, missingRanges, planDevices } from '../sdk/core/swarm/views.ts'
 import type { SwarmSnapshot } from '../sdk/protocol/swarm-snapshot.ts'
 
 type PeerView = SwarmSnapshot['peers'][number]
@@ -28,20 +29,47 @@ export function swarmSnapshotOf(state: SwarmState, origins: readonly string[]): 
     complete: isComplete(state),
     missing: missingRanges(state).map((range) => ({ ...range })),
     advice: swarmAdvice(state).slice(0, 300),
+    plan: planView(state),
     peers: [...state.peers.values()].slice(0, PEERS_SHOWN).map(peerView),
-    links: [...state.pairs.values()].slice(0, PEERS_SHOWN).map((pair) => ({
-      pair: pair.pair,
-      from: pair.from,
-      to: pair.to,
-      state: pair.state,
-      path: pair.path,
-      rttMs: pair.rttMs,
-      relayedBytes: pair.relayedBytes,
-    })),
+    links: [...state.pairs.values()].filter(isOfRing).slice(0, PEERS_SHOWN).map(linkView),
     requests: [...state.requests.values()].slice(-REQUESTS_SHOWN).map(requestView),
     relayedBytes: state.relayedBytes,
     laps: state.laps,
   }
+}
+
+function planView(state: SwarmState): SwarmSnapshot['plan'] {
+  const { model, minStages, plan } = state
+  if (plan === null) {
+    const missing = [{ start: 0, end: model.blocks.length }]
+    return { lapMs: null, stages: 0, missing, advice: '', devices: [] }
+  }
+  const { lapMs, stages, missing, advice, devices } = reviewPlan(
+    { model, minStages, devices: planDevices(state) },
+    plan,
+  )
+  return {
+    lapMs,
+    stages,
+    missing: missing.map((range) => ({ ...range })),
+    advice: advice.slice(0, 200),
+    devices: devices.slice(0, PEERS_SHOWN).map(({ peer, range, keep, bytes, reason }) => ({
+      peer,
+      range: range === null ? null : { ...range },
+      keep: keep === null ? null : { ...keep },
+      bytes,
+      reason: reason.slice(0, 200),
+    })),
+  }
+}
+
+function isOfRing({ purpose }: PairState): boolean {
+  return purpose === 'ring'
+}
+
+function linkView(link: PairState): SwarmSnapshot['links'][number] {
+  const { pair, from, to, state, path, rttMs, relayedBytes } = link
+  return { pair, from, to, state, path, rttMs, relayedBytes }
 }
 
 function changeView({ change }: SwarmState): SwarmSnapshot['change'] {
@@ -75,10 +103,12 @@ function peerView(peer: PeerState): PeerView {
 
 function heldView(
   assignment: PeerState['assignment'],
-): Pick<PeerView, 'range' | 'doneBytes' | 'totalBytes' | 'fetchedBytes'> {
-  if (assignment === null) return { range: null, doneBytes: 0, totalBytes: 0, fetchedBytes: 0 }
-  const { range, doneBytes, totalBytes, fetchedBytes } = assignment
-  return { range: range === null ? null : { ...range }, doneBytes, totalBytes, fetchedBytes }
+): Pick<PeerView, 'range' | 'doneBytes' | 'totalBytes' | 'fetchedBytes' | 'peerBytes'> {
+  if (assignment === null)
+    return { range: null, doneBytes: 0, totalBytes: 0, fetchedBytes: 0, peerBytes: 0 }
+  const { doneBytes, totalBytes, fetchedBytes, peerBytes } = assignment
+  const range = assignment.range === null ? null : { ...assignment.range }
+  return { range, doneBytes, totalBytes, fetchedBytes, peerBytes }
 }
 
 function peerPhase(peer: PeerState): PeerView['state'] {
@@ -113,10 +143,18 @@ function requestView(request: RequestState): RequestView {
     repairs: request.repairs,
     firstTokenMs: request.firstTokenMs,
     lapMs: request.timings?.lapMs ?? null,
+    ...predictionView(request),
     computeMs: request.timings?.computeMs ?? null,
     hopMs: request.timings?.hopMs ?? null,
     error: ((request.error ?? request.broken?.error)?.message ?? '').slice(0, 600),
   }
+}
+
+function predictionView({
+  prediction,
+}: RequestState): Pick<RequestView, 'predictedLapMs' | 'predictionMeasured'> {
+  if (prediction === null) return { predictedLapMs: null, predictionMeasured: false }
+  return { predictedLapMs: prediction.lapMs, predictionMeasured: prediction.isMeasured }
 }
 
 /** For whoever doesn't know the pool's secret: what the ring can do, and no name, note, error or address. */

@@ -144,3 +144,41 @@ export const SNAPSHOT_MS = 250
 export const BAD_MESSAGES_MAX = 5
 /** Relay bytes of one peer that wait for its share; a peer that keeps to its credits stays far below. */
 export const RELAY_QUEUE_BYTES = 8 * 1024 * 1024
+
+/** Of pieces that a device already has a device in want is told at most this many sources at once: they fill a line. */
+export const PIECE_SOURCES = 3
+/** A link for less is not worth its making: the host gives that much sooner. */
+export const PIECE_WORTH_BYTES = 1024 * 1024
+/** Devices that one device serves at once: each then has its share of an uplink. */
+export const PIECE_READERS = 2
+/** Pieces that a device sends at once, over all of its links: each lies in memory meanwhile. */
+export const PIECES_SERVED = 2
+/** Requests of one device that wait for their answer: more than an honest one has, stopped ones included. */
+export const PIECE_REQUESTS_MAX = 16
+/** Pieces that are wanted of one source at once: the second hides the way of the request. */
+export const PIECES_PER_SOURCE = 2
+/** Of a piece in one frame: a frame that fits one chunk needs no assembly. */
+export const PIECE_PART_BYTES = 60 * 1024
+/** Hashes in one frame of a piece link; longer lists take several. */
+export const PIECE_HASHES_MAX = 4_096
+/** While it computes answers a device gives this much per second: more than the floor for each reader. */
+export const PIECE_BUSY_BYTES_PER_SECOND = 1024 * 1024
+/** A source below this over PIECE_FLOOR_MS is left: the host gives more on a slow line. */
+export const PIECE_FLOOR_BYTES_PER_SECOND = 256 * 1024
+export const PIECE_FLOOR_MS = 5_000
+/** A source that owes bytes and sends none for so long is left, as HB2 does with a link. */
+export const PIECE_SILENCE_MS = 3_000
+/** A source that is busy is asked again after this. */
+export const PIECE_BUSY_MS = 500
+/** Links to sources get so long to come up before the host is asked. */
+export const PIECE_LINK_WAIT_MS = 2_000
+/** The host helps with what peers would take longer for. */
+export const PIECE_HELP_MS = 20_000
+/** A piece link that is not open after this won't be: both direct tries are over. */
+export const PIECE_LINK_MS = 15_000
+/** How often the host looks for more sources, beside when an order goes out or a link ends. */
+export const PIECE_SEEK_MS = 500
+/** A source whose link failed or ended is named again to the same device no sooner than this. */
+export const PIECE_RETRY_MS = 30_000
+/** So many devices must say that a source sent wrong bytes before it is no source for anybody: one alone may lie. */
+export const PIECE_ACCUSERS = 2

@@ -30,6 +30,8 @@ export type WorkerEvent =
       readonly layers: string
       readonly totalBytes: number
       readonly fetchedBytes: number
+      /** Those of them that came from peers. */
+      readonly peerBytes: number
     }
   | { readonly event: 'link'; readonly peer: string; readonly path: string }
   | { readonly event: 'draining'; readonly sessions: number }
@@ -83,12 +85,13 @@ function openLinks(links: LinkViews): { key: string; peer: string; path: string 
 }
 
 function stageEvents(now: WorkerSnapshot): WorkerEvent[] {
-  const { phase, range, reason, totalBytes, fetchedBytes } = now
+  const { phase, range, reason, totalBytes, fetchedBytes, peerBytes } = now
   if (phase === 'waiting') return [{ event: 'waiting', reason }]
   if (range === null) return []
   const stage = { blocks: [range.start, range.end] as const, layers: layersOf(range, now) }
   if (phase === 'fetching') return [{ event: 'fetching', ...stage }]
-  if (phase === 'serving') return [{ event: 'serving', ...stage, totalBytes, fetchedBytes }]
+  if (phase === 'serving')
+    return [{ event: 'serving', ...stage, totalBytes, fetchedBytes, peerBytes }]
   return []
 }
 
@@ -112,7 +115,7 @@ export function textOf(event: WorkerEvent): string {
     case 'fetching':
       return `preparing ${event.layers}`
     case 'serving':
-      return `serving ${event.layers}: ${megabytes(event.totalBytes)}, ${megabytes(event.fetchedBytes)} of them fetched now`
+      return `serving ${event.layers}: ${megabytes(event.totalBytes)}, ${megabytes(event.fetchedBytes)} of them fetched now${event.peerBytes === 0 ? '' : `, ${megabytes(event.peerBytes)} from peers`}`
     case 'link':
       return `linked to ${event.peer}: ${event.path}`
     case 'draining':

@@ -48,6 +48,7 @@ const IDLE: WorkerSnapshot = {
   doneBytes: 0,
   totalBytes: 0,
   fetchedBytes: 0,
+  peerBytes: 0,
   storage: null,
   links: [],
   laps: 0,
@@ -133,7 +134,7 @@ test('says what a person wants to know, the provider first', async () => {
   latest().change({ phase: 'waiting' })
   latest().change({ phase: 'fetching', range })
   latest().change({ doneBytes: 5 })
-  latest().change({ phase: 'serving', totalBytes: 2e6, fetchedBytes: 1e6 })
+  latest().change({ phase: 'serving', totalBytes: 2e6, fetchedBytes: 1e6, peerBytes: 6e5 })
   const link = { peer: 'other' as PeerId, path: null, state: 'opening', rttMs: null } as const
   latest().change({ links: [link] })
   latest().change({ links: [{ ...link, path: 'direct', state: 'open' }] })
@@ -143,7 +144,7 @@ test('says what a person wants to know, the provider first', async () => {
     'joined http://host:7080 as "box"; model m',
     'nothing to hold yet',
     'preparing embedding and layers 1–2',
-    'serving embedding and layers 1–2: 2.0 MB, 1.0 MB of them fetched now',
+    'serving embedding and layers 1–2: 2.0 MB, 1.0 MB of them fetched now, 0.6 MB from peers',
     'linked to other: direct',
   ])
 })

@@ -50,7 +50,7 @@ export type ImportOptions = {
 export type ImportProgress = { readonly doneBlocks: number; readonly totalBlocks: number }
 
 /** Raised when the bytes that an import makes change, so that old stores are made anew. */
-const IMPORT_VERSION = 3
+const IMPORT_VERSION = 4
 /** What the store was made from; compared to know whether it's up to date. */
 const SOURCE_FILE = 'source.json'
 

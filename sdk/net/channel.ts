@@ -67,6 +67,8 @@ export type PairOrder = {
   readonly initiator: boolean
   /** Raised for every new try; signals of older attempts are ignored. */
   readonly attempt: number
+  /** `pieces`: only for bytes of weights, from the other end to the initiator, and never through the host. */
+  readonly purpose?: 'ring' | 'pieces' | undefined
   readonly iceServers: readonly {
     readonly urls: string
     readonly username?: string | undefined

@@ -131,6 +131,33 @@ describe('the ladder', () => {
   }
 })
 
+describe('a link for pieces', () => {
+  const order = (initiator: boolean) => ({ ...testOrder(initiator), purpose: 'pieces' as const })
+
+  test('PC2 is direct where that works', async () => {
+    const { a, b, timers } = makeBoth(['connects'], ['connects'])
+    const both = Promise.all([a.connect(order(true), never()), b.connect(order(false), never())])
+    await timers.advance(1_000)
+    expect((await both).map(({ path }) => path)).toEqual(['local', 'local'])
+  })
+
+  test.each<[string, readonly TryFate[] | null, readonly TryFate[] | null]>([
+    ['both ends hear nothing', ['hangs'], ['hangs']],
+    ['the initiator has no WebRTC', null, ['hangs']],
+    ['the other end has no WebRTC', ['hangs'], null],
+  ])('PC2 is not there when %s, and nothing went through the host', async (_, fateA, fateB) => {
+    const { a, b, hub, timers } = makeBoth(fateA, fateB)
+    const ends = [a.connect(order(true), never()), b.connect(order(false), never())]
+    const failed = Promise.all(
+      ends.map((end) => expect(end).rejects.toMatchObject({ code: 'link-closed' })),
+    )
+    await timers.advance(CONNECT_MS * CONNECT_TRIES + 2_000)
+    await failed
+    expect(hub.a.relayedBytes + hub.b.relayedBytes).toBe(0)
+    expect(timers.pending).toBe(0)
+  })
+})
+
 describe('what a climb leaves behind', () => {
   test('PA5 does not try again where gathering found nothing', async () => {
     const both = makeBoth(['no candidates'], ['hangs'])

@@ -159,6 +159,9 @@ function createClimb(
   }
 
   async function openRelay(): Promise<FrameChannel> {
+    if (order.purpose === 'pieces') {
+      throw new CrowdError('link-closed', `no direct connection to ${order.peer} came about`)
+    }
     if (!deps.hostRelays()) {
       throw new CrowdError(
         'link-closed',

@@ -66,7 +66,9 @@ function beginTry(
   peer.on('error', (error) => end(`transport: ${error.message}`))
   peer.on('close', () => end('transport: closed'))
   peer.on('data', (data) => take(events, 'control', data, end))
-  const distant = lanes?.adopt(channel, order.peer, {
+  // Pieces are stored here, and the compute thread has other work.
+  const adopting = order.purpose === 'pieces' ? undefined : lanes
+  const distant = adopting?.adopt(channel, order.peer, {
     said: (bytes) => events.message('bulk', bytes),
     closed: () => end('transport: closed'),
   })

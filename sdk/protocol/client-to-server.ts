@@ -61,6 +61,8 @@ const stageState = v.object({
   totalBytes: bytes,
   /** Bytes that came over the network; the rest was stored here already. */
   fetchedBytes: bytes,
+  /** Those of them that came from peers. */
+  peerBytes: v.optional(bytes),
   error: v.optional(wireError),
 })
 
@@ -88,6 +90,8 @@ const linkState = v.object({
   state: v.picklist(['open', 'closed']),
   path: channelPath,
   rttMs: v.nullable(ms),
+  /** Why it closed, where the other end of a piece link sent wrong bytes. */
+  error: v.optional(wireError),
 })
 
 /** Asks for text. The prompt is token ids, so the host needs no tokenizer to serve it. */

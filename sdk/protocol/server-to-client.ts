@@ -57,15 +57,19 @@ const model = v.object({ kind: v.literal('model'), ...servedModel })
 /** The hello, or a later message, was refused; the server closes after a hello's refusal. */
 const refused = v.object({ kind: v.literal('refused'), error: wireError })
 
-/** Hold these blocks of the model that is served; a newer assignment replaces an older one. `range: null` = spare, hold nothing. */
+/** Hold these blocks of the model that is served; a newer assignment replaces an older one. `range: null` = spare, load nothing. */
 const assign = v.object({
   kind: v.literal('assign'),
   assignment: u32,
   model: modelId,
   revision: text(80),
   range: v.nullable(blockRange),
+  /** For a spare: keep these stored, so that it can step in without a download. */
+  keep: v.exactOptional(blockRange),
   /** Why, for people: "weakest span", "newcomer fills layers 4–6". */
   reason: text(200),
+  /** So many links to peers that hold pieces of it are ordered with this. */
+  sources: v.optional(count(100)),
 })
 
 /** Open a link to a peer. A higher attempt of the same pair replaces the lower one. */
@@ -75,6 +79,8 @@ const pairOpen = v.object({
   peer: peerId,
   initiator: v.boolean(),
   attempt: u32,
+  /** `pieces`: the initiator fetches pieces from the other end over it, and nothing else. */
+  purpose: v.optional(v.picklist(['ring', 'pieces'])),
   iceServers,
 })
 

@@ -41,6 +41,30 @@ export const swarmSnapshot = v.object({
   missing: v.pipe(v.array(blockRange), v.maxLength(1_002)),
   /** For people: "2 of 6 layers missing: open one more tab". Empty when complete. */
   advice: text(300),
+  /** What the planner wants, which is what the devices hold as soon as they have loaded it and ended their answers. */
+  plan: v.object({
+    /** Predicted for the ring of the plan; null while blocks are missing. */
+    lapMs: v.nullable(ms),
+    stages: count(1_000),
+    /** Blocks that nobody can be given. */
+    missing: v.pipe(v.array(blockRange), v.maxLength(1_002)),
+    /** For people: "2.1 GB short: one more device of 4 GB". Empty when nothing is missing. */
+    advice: text(200),
+    devices: v.pipe(
+      v.array(
+        v.object({
+          peer: peerId,
+          range: v.nullable(blockRange),
+          /** What a spare keeps stored. */
+          keep: v.nullable(blockRange),
+          /** Of the pledge that this takes. */
+          bytes,
+          reason: text(200),
+        }),
+      ),
+      v.maxLength(1_024),
+    ),
+  }),
   peers: v.pipe(
     v.array(
       v.object({
@@ -54,6 +78,8 @@ export const swarmSnapshot = v.object({
         doneBytes: bytes,
         totalBytes: bytes,
         fetchedBytes: bytes,
+        /** Those of them that came from peers. */
+        peerBytes: v.optional(bytes),
         stepMs: v.nullable(ms),
         tokens: count(Number.MAX_SAFE_INTEGER),
         hidden: v.boolean(),
@@ -105,6 +131,10 @@ export const swarmSnapshot = v.object({
         repairs: count(1_000_000),
         firstTokenMs: v.nullable(ms),
         lapMs: v.nullable(ms),
+        /** What a lap was expected to take when the route was chosen; null before that. */
+        predictedLapMs: v.nullable(ms),
+        /** Every device of the route had been measured before. */
+        predictionMeasured: v.boolean(),
         computeMs: v.nullable(ms),
         hopMs: v.nullable(ms),
         error: text(WIRE_MESSAGE_MAX),

@@ -106,9 +106,15 @@ describe('fetchPieces', () => {
     expect(await download(twice, { onProgress })).toEqual({ fetchedBytes: 15_000 })
     for (const wanted of pieces) await expectStored(wanted)
     expect(requests).toHaveLength(5)
-    expect(progress[0]).toEqual({ fetchedBytes: 0, storedBytes: 0, totalBytes: 15_000 })
+    expect(progress[0]).toEqual({
+      fetchedBytes: 0,
+      peerBytes: 0,
+      storedBytes: 0,
+      totalBytes: 15_000,
+    })
     expect(progress.at(-1)).toEqual({
       fetchedBytes: 15_000,
+      peerBytes: 0,
       storedBytes: 15_000,
       totalBytes: 15_000,
     })

@@ -2,7 +2,9 @@ import { CrowdError } from '../core/errors.ts'
 import type { PieceHash } from '../core/ids.ts'
 import { FETCH_TRIES } from '../core/limits.ts'
 import type { Piece } from '../core/model/manifest.ts'
+import { fetchAll } from './fetch-all.ts'
 import { fetchPiece, type FetchPieceDeps } from './fetch-piece.ts'
+import type { PeerPieces } from './peer-pieces.ts'
 import type { ShardStore } from './shard-store.ts'
 
 /** Somewhere that pieces can be had by hash: the host, a file server, a hub. */
@@ -19,6 +21,8 @@ export function pieceSource(name: string, baseUrl: string): PieceSource {
 export type DownloadProgress = {
   /** Bytes that came over the network in this call. */
   readonly fetchedBytes: number
+  /** Those of them that came from peers. */
+  readonly peerBytes: number
   /** Bytes of the wanted pieces that are stored by now. */
   readonly storedBytes: number
   readonly totalBytes: number
@@ -29,6 +33,8 @@ export type FetchPiecesRequest = {
   readonly store: ShardStore
   /** At least one; a failed piece is tried from the next one. */
   readonly sources: readonly PieceSource[]
+  /** Asked first for what they have. */
+  readonly peers?: PeerPieces
   readonly fetch: typeof globalThis.fetch
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: DownloadProgress) => void
@@ -43,10 +49,10 @@ export type DownloadTiming = {
   /** Uniform in [0, 1). */
   readonly random: () => number
   readonly stallMs?: number
+  /** Milliseconds of a clock that never goes back. */
+  readonly now?: () => number
 }
 
-/** Pieces of 8 MiB: three at once fill a line without holding much memory. */
-const PARALLEL = 3
 const BACKOFF_MS = 300
 const BACKOFF_MAX_MS = 15_000
 
@@ -79,26 +85,32 @@ export async function fetchPieces(
   const totalBytes = sumBytes(wanted)
   let storedBytes = totalBytes - missingBytes
   let fetchedBytes = 0
-  const report = (): void => onProgress?.({ fetchedBytes, storedBytes, totalBytes })
+  let peerBytes = 0
+  const report = (): void => onProgress?.({ fetchedBytes, peerBytes, storedBytes, totalBytes })
   const onBytes = (count: number): void => {
     fetchedBytes += count
     report()
   }
   const deps = { fetch: request.fetch, signal, onBytes, stallMs: timing.stallMs }
-  const queue = missing.values()
-
-  async function work(): Promise<void> {
-    for (const piece of queue) {
-      const bytes = await withRetries(piece, sources, { ...deps, timing })
-      await store.write(piece.sha256, bytes)
-      storedBytes += piece.bytes
-      report()
-    }
-  }
 
   report()
   try {
-    await Promise.all(Array.from({ length: PARALLEL }, work))
+    await fetchAll(missing, {
+      peers: request.peers ?? null,
+      fromHost: (piece) => withRetries(piece, sources, { ...deps, timing }),
+      async keep(piece, bytes) {
+        await store.write(piece.sha256, bytes)
+        storedBytes += piece.bytes
+        report()
+      },
+      onPeerBytes(count) {
+        peerBytes += count
+        onBytes(count)
+      },
+      signal,
+      now: timing.now ?? (() => performance.now()),
+      wait: timing.wait,
+    })
   } catch (thrown) {
     stop.abort()
     if (request.signal?.aborted === true) throw abortedError()

@@ -27,7 +27,7 @@ export type FetchedPiece =
 type Failed = Extract<FetchedPiece, { kind: 'failed' }>
 
 /** Files such as a tokenizer are one piece whatever their size; this only stops a lying manifest. */
-const SINGLE_FILE_MAX_BYTES = 8 * PIECE_BYTES
+export const SINGLE_FILE_MAX_BYTES = 8 * PIECE_BYTES
 
 /**
  * One try for one piece. What is wrong with the answer is a value, since the next source may do better.

@@ -35,6 +35,7 @@ function setUp() {
       drop: () => void done.push('drop'),
     },
     links: { announce: () => undefined, closeAll: () => void done.push('close links') },
+    pieceLinks: { closeAll: () => void done.push('close piece links') },
     sessions: {
       park: () => void done.push('park sessions'),
       dropAll() {
@@ -109,6 +110,6 @@ test('the same model after a reconnect is not read again', async () => {
   const { announcer, done, loads, pledged } = await joined()
   await announcer.welcomed(testWelcome(servedOf('a')))
   expect(loads).toEqual([])
-  expect(done).toEqual(['close links', 'park sessions', 'announce'])
+  expect(done).toEqual(['close links', 'close piece links', 'park sessions', 'announce'])
   expect(pledged()).toEqual(['of-a', 'of-a'])
 })

@@ -4,6 +4,7 @@ import type { ServerMessageOf } from '../protocol/server-to-client.ts'
 import type { ShardStore } from '../storage/shard-store.ts'
 import type { Manifest } from '../core/model/manifest.ts'
 import type { Links } from './links.ts'
+import type { PieceLinks } from './piece-links.ts'
 import type { Sessions } from './sessions.ts'
 import type { StageHolder } from './stage-holder.ts'
 import type { StepMeter } from './step-meter.ts'
@@ -14,6 +15,7 @@ export type AnnouncerDeps = {
   readonly store: Pick<ShardStore, 'list' | 'usage'>
   readonly holder: Pick<StageHolder, 'held' | 'announce' | 'drop'>
   readonly links: Pick<Links, 'announce' | 'closeAll'>
+  readonly pieceLinks: Pick<PieceLinks, 'closeAll'>
   readonly sessions: Pick<Sessions, 'park' | 'dropAll'>
   readonly meter: StepMeter
   tell(message: ClientMessage): void
@@ -78,6 +80,7 @@ export function createAnnouncer(deps: AnnouncerDeps): Announcer {
       state.peer = welcome.peer
       // The host orders new links. What is cached of its sessions is kept a while: it may open them again.
       links.closeAll('the connection to the host was made anew')
+      deps.pieceLinks.closeAll('the connection to the host was made anew')
       sessions.park()
       const former = state.manifest
       if (!(await follow(welcome))) return

@@ -2,10 +2,12 @@ import type { Manifest } from '../core/model/manifest.ts'
 import type { Connector } from '../net/channel.ts'
 import type { ServerMessage, ServerMessageOf } from '../protocol/server-to-client.ts'
 import type { Links } from './links.ts'
+import type { PieceLinks } from './piece-links.ts'
 import type { Sessions } from './sessions.ts'
 
 export type DispatchTargets = {
   readonly links: Links
+  readonly pieceLinks: Pick<PieceLinks, 'open' | 'close'>
   readonly sessions: Sessions
   readonly connector: Pick<Connector, 'accept'>
   manifest(): Manifest | null
@@ -25,10 +27,12 @@ export function dispatch(message: ServerMessage, to: DispatchTargets): void {
       to.assign(message).catch(to.fail)
       return
     case 'pair-open':
-      to.links.open(message)
+      if (message.purpose === 'pieces') to.pieceLinks.open(message)
+      else to.links.open(message)
       return
     case 'pair-close':
       to.links.close(message.pair, message.reason)
+      to.pieceLinks.close(message.pair, message.reason)
       return
     case 'signal':
       to.connector.accept(message.pair, message.attempt, message.data)

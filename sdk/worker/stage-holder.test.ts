@@ -42,6 +42,8 @@ function setUp() {
     /** Rejects the next loads of this block. */
     refuse: null as number | null,
     gate: null as Promise<void> | null,
+    /** How often it said that more is stored. */
+    storings: 0,
   }
   const fetchPieces: FetchPieces = async (pieces, { signal, onProgress }) => {
     if (kit.gate !== null) await kit.gate
@@ -53,7 +55,7 @@ function setUp() {
         stored.set(sha256, new Uint8Array(bytes).fill(sha256.charCodeAt(0)))
       }
       done += bytes
-      onProgress(done, fetched.length * 4)
+      onProgress(done, fetched.length * 4, fetched.length)
     }
   }
   const runner = {
@@ -82,6 +84,9 @@ function setUp() {
     fetchPieces,
     report: (message) => reports.push(message),
     onChange: () => undefined,
+    onStored() {
+      kit.storings += 1
+    },
   })
   return { ...kit, kit, holder }
 }
@@ -110,6 +115,7 @@ test('fetches the pieces of its own range only, loads block by block, and says s
     doneBytes: 16,
     totalBytes: 16,
     fetchedBytes: 16,
+    peerBytes: 4,
   })
 })
 
@@ -196,4 +202,16 @@ test('a spare holds nothing', async () => {
   await holder.assign(order(2, null), manifest)
   expect(loaded.size).toBe(0)
   expect(holder.held()).toMatchObject({ range: null, state: 'ready' })
+})
+
+test('a warm spare stores what it is told to keep, loads none of it, and holds it when it steps in', async () => {
+  const { holder, kit, fetched, loaded, reports } = setUp()
+  await holder.assign({ ...order(1, null), keep: { start: 1, end: 3 } }, manifest)
+  expect(fetched).toEqual(['b', 'c', 'd', 'e', 'f'])
+  expect(loaded.size).toBe(0)
+  expect(kit.storings).toBe(1)
+  expect(reports.some(({ state }) => state === 'failed')).toBe(false)
+  await holder.assign(order(2, { start: 1, end: 3 }), manifest)
+  expect(fetched).toHaveLength(5)
+  expect([...loaded.keys()]).toEqual([1, 2])
 })

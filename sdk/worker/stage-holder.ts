@@ -4,6 +4,7 @@ import { blockPieces, type Block, type Manifest, type Piece } from '../core/mode
 import type { ClientMessageOf } from '../protocol/client-to-server.ts'
 import type { ServerMessageOf } from '../protocol/server-to-client.ts'
 import type { StageRunner } from '../runtime/stage-runner.ts'
+import type { PeerPieces } from '../storage/peer-pieces.ts'
 import type { ShardStore } from '../storage/shard-store.ts'
 
 /** Brings pieces into the store; those that are there cost nothing. @throws CrowdError piece-unavailable, storage-full, aborted */
@@ -11,9 +12,11 @@ export type FetchPieces = (
   pieces: readonly Piece[],
   options: {
     signal: AbortSignal
-    onProgress(doneBytes: number, fetchedBytes: number): void
+    onProgress(doneBytes: number, fetchedBytes: number, peerBytes: number): void
     /** They are all that the device has to hold. */
     complete?: boolean
+    /** Asked before the host. */
+    peers?: PeerPieces
   },
 ) => Promise<void>
 
@@ -23,6 +26,8 @@ export type StageHolderDeps = {
   fetchPieces: FetchPieces
   report(message: ClientMessageOf<'stage-state'>): void
   onChange(): void
+  /** More pieces lie in the store than before. */
+  onStored(): void
 }
 
 export type HeldStage = {
@@ -33,6 +38,7 @@ export type HeldStage = {
   readonly doneBytes: number
   readonly totalBytes: number
   readonly fetchedBytes: number
+  readonly peerBytes: number
   readonly error: CrowdError | null
 }
 
@@ -66,25 +72,19 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
   }
 
   function announce(): void {
-    if (held === null) return
-    deps.report({
-      kind: 'stage-state',
-      assignment: held.assignment,
-      state: held.state,
-      doneBytes: held.doneBytes,
-      totalBytes: held.totalBytes,
-      fetchedBytes: held.fetchedBytes,
-      ...(held.error === null ? {} : { error: held.error.toWire() }),
-    })
+    if (held !== null) deps.report(reportOf(held))
   }
 
-  async function fetchAll(pieces: readonly Piece[], signal: AbortSignal): Promise<void> {
+  async function fetchAll(blocks: readonly Block[], signal: AbortSignal): Promise<void> {
+    const pieces = uniquePieces(blocks)
+    update({ totalBytes: pieces.reduce((sum, piece) => sum + piece.bytes, 0) })
+    announce()
     let announced = 0
     await deps.fetchPieces(pieces, {
       signal,
       complete: true,
-      onProgress(doneBytes, fetchedBytes) {
-        update({ doneBytes, fetchedBytes })
+      onProgress(doneBytes, fetchedBytes, peerBytes) {
+        update({ doneBytes, fetchedBytes, peerBytes })
         // Once per percent is enough for the dashboard.
         if (held === null || doneBytes - announced < held.totalBytes / 100) return
         announced = doneBytes
@@ -94,11 +94,7 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
   }
 
   async function load(manifest: Manifest, range: BlockRange, signal: AbortSignal): Promise<void> {
-    const blocks = manifest.blocks.slice(range.start, range.end)
-    const pieces = uniquePieces(blocks)
-    update({ totalBytes: pieces.reduce((sum, piece) => sum + piece.bytes, 0) })
-    announce()
-    await fetchAll(pieces, signal)
+    await fetchAll(manifest.blocks.slice(range.start, range.end), signal)
     update({ state: 'loading' })
     announce()
     await loadWanted(manifest, await deps.runner.setStage(manifest, range), signal)
@@ -116,6 +112,7 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
     signal.throwIfAborted()
     update({ state: 'ready' })
     announce()
+    deps.onStored()
   }
 
   async function reload(): Promise<boolean> {
@@ -164,19 +161,25 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
 
   async function carryOut(
     manifest: Manifest,
-    range: BlockRange | null,
+    { range, keep }: Pick<ServerMessageOf<'assign'>, 'range' | 'keep'>,
     signal: AbortSignal,
   ): Promise<void> {
     try {
       if (signal.aborted) return
       // A healthy runner answers at once; one whose thread died starts anew.
       await deps.runner.start()
-      if (range === null) await deps.runner.setStage(manifest, EMPTY)
-      else await load(manifest, range, signal)
+      if (range !== null) await load(manifest, range, signal)
+      else {
+        await deps.runner.setStage(manifest, EMPTY)
+        if (!keep) return
+        await fetchAll(manifest.blocks.slice(keep.start, keep.end), signal)
+        deps.onStored()
+      }
     } catch (thrown) {
       if (signal.aborted) return
       const error = toCrowdError(thrown, 'stage-failed')
-      const what = range === null ? 'nothing' : describeRange(range, manifest.layerCount)
+      const part = range ?? keep
+      const what = part ? describeRange(part, manifest.layerCount) : 'nothing'
       update({
         state: 'failed',
         error: new CrowdError(error.code, `${what}: ${error.message}`, { cause: error }),
@@ -193,18 +196,9 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
       model = manifest
       // A device that is set aside because it failed goes on showing why.
       const error = order.range === null ? (held?.error ?? null) : null
-      held = {
-        assignment: order.assignment,
-        range: order.range,
-        reason: order.reason,
-        state: order.range === null ? 'ready' : 'fetching',
-        doneBytes: 0,
-        totalBytes: 0,
-        fetchedBytes: 0,
-        error,
-      }
+      held = orderedStage(order, error)
       deps.onChange()
-      tail = tail.then(() => carryOut(manifest, order.range, signal))
+      tail = tail.then(() => carryOut(manifest, order, signal))
       return tail
     },
     reload() {
@@ -228,6 +222,21 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
       running.abort()
     },
   }
+}
+
+function reportOf(held: HeldStage): ClientMessageOf<'stage-state'> {
+  const { assignment, state, doneBytes, totalBytes, fetchedBytes, peerBytes, error } = held
+  const told = { assignment, state, doneBytes, totalBytes, fetchedBytes, peerBytes }
+  return { kind: 'stage-state', ...told, ...(error === null ? {} : { error: error.toWire() }) }
+}
+
+function orderedStage(
+  { assignment, range, reason }: ServerMessageOf<'assign'>,
+  error: CrowdError | null,
+): HeldStage {
+  const state = range === null ? 'ready' : 'fetching'
+  const bytes = { doneBytes: 0, totalBytes: 0, fetchedBytes: 0, peerBytes: 0 }
+  return { assignment, range, reason, state, ...bytes, error }
 }
 
 /** What comes later must not fail with it. */

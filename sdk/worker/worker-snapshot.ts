@@ -29,6 +29,8 @@ export type WorkerSnapshot = {
   readonly doneBytes: number
   readonly totalBytes: number
   readonly fetchedBytes: number
+  /** Those of them that came from peers. */
+  readonly peerBytes: number
   readonly storage: StoreUsage | null
   readonly links: readonly {
     readonly peer: PeerId

@@ -50,13 +50,14 @@ export function freshState(options: { pledgeBytes: number; paused: boolean }): W
 
 const NOTHING_HELD: Pick<
   HeldStage,
-  'range' | 'reason' | 'doneBytes' | 'totalBytes' | 'fetchedBytes' | 'error'
+  'range' | 'reason' | 'doneBytes' | 'totalBytes' | 'fetchedBytes' | 'peerBytes' | 'error'
 > = {
   range: null,
   reason: '',
   doneBytes: 0,
   totalBytes: 0,
   fetchedBytes: 0,
+  peerBytes: 0,
   error: null,
 }
 
@@ -69,7 +70,8 @@ export type WorkerParts = {
 
 /** What the page is shown. */
 export function snapshotOf(state: WorkerState, parts: WorkerParts): WorkerSnapshot {
-  const { range, reason, doneBytes, totalBytes, fetchedBytes, error } = parts.held ?? NOTHING_HELD
+  const { range, reason, doneBytes, totalBytes, fetchedBytes, peerBytes, error } =
+    parts.held ?? NOTHING_HELD
   return {
     phase: phaseOf(state, parts.held),
     peer: state.peer,
@@ -82,6 +84,7 @@ export function snapshotOf(state: WorkerState, parts: WorkerParts): WorkerSnapsh
     doneBytes,
     totalBytes,
     fetchedBytes,
+    peerBytes,
     storage: state.storage,
     links: parts.links,
     laps: parts.meter.laps,

@@ -4,13 +4,14 @@ import type { Manifest } from '../core/model/manifest.ts'
 import type { Channel, Connector } from '../net/channel.ts'
 import type { Signaling, SignalingState } from '../net/signaling.ts'
 import type { ClientMessage } from '../protocol/client-to-server.ts'
-import type { ServerMessage } from '../protocol/server-to-client.ts'
+import type { ServerMessageOf } from '../protocol/server-to-client.ts'
 import type { StageRunner } from '../runtime/stage-runner.ts'
 import type { ShardStore } from '../storage/shard-store.ts'
 import { createBeat } from './beat.ts'
 import { createAnnouncer, type Announcer } from './announcer.ts'
 import { dispatch } from './dispatch.ts'
 import { createLinks } from './links.ts'
+import { createPieceLinks } from './piece-links.ts'
 import { createReviver } from './reviver.ts'
 import { createSessions, type FrameSink, type MakeSessions } from './sessions.ts'
 import { createStageHolder, type FetchPieces } from './stage-holder.ts'
@@ -52,12 +53,15 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
   const holder = createStageHolder({
     runner: deps.runner,
     store: deps.store,
-    fetchPieces: deps.fetchPieces,
+    fetchPieces: (pieces, options) =>
+      deps.fetchPieces(pieces, { ...options, peers: pieceLinks.peers }),
     report(message) {
       tell(message)
       if (message.state === 'ready' || message.state === 'failed') void announcer.storage()
     },
     onChange: changed,
+    // The planner goes by what is stored where.
+    onStored: () => void announcer.pledge(),
   })
   const links = createLinks({
     connector: deps.connector,
@@ -66,6 +70,12 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     onLost: (pair, reason) => sessions.onLost(pair, reason),
     onChange: changed,
     later: deps.later,
+  })
+  const pieceLinks = createPieceLinks({
+    ...deps,
+    send: tell,
+    manifest: () => state.manifest,
+    isComputing: () => sessions.count() > 0,
   })
   const makeSessions: MakeSessions = deps.makeSessions ?? createSessions
   const sessions = makeSessions({
@@ -101,6 +111,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     store: deps.store,
     holder,
     links,
+    pieceLinks,
     sessions,
     meter,
     tell,
@@ -140,17 +151,13 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     changed()
   }
 
-  async function assign(message: Extract<ServerMessage, { kind: 'assign' }>): Promise<void> {
-    // Loading it would compute another model's numbers under this one's name.
-    if (state.manifest?.revision !== message.revision)
-      throw new CrowdError(
-        'model-invalid',
-        `the host assigned layers of another build of ${message.model} than it serves`,
-      )
+  async function assign(message: ServerMessageOf<'assign'>): Promise<void> {
+    const manifest = servedManifest(state, message)
+    pieceLinks.expect(message.sources ?? 0)
     meter.forgetSpeed()
     if (!sameRange(holder.held()?.range ?? null, message.range))
       sessions.failAll(new CrowdError('stage-lost', 'the device was given other layers'))
-    await holder.assign(message, state.manifest)
+    await holder.assign(message, manifest)
   }
 
   /** Once a second: a sign of life, measurements to the host when there are new ones, and round trips to the page. */
@@ -166,6 +173,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     stopParking()
     holder.stop()
     links.closeAll(reason)
+    pieceLinks.closeAll(reason)
     tell({ kind: 'leave' })
     deps.connector.close()
     deps.signaling.close()
@@ -192,6 +200,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
         deps.signaling.onMessage((message) =>
           dispatch(message, {
             links,
+            pieceLinks,
             sessions,
             connector: deps.connector,
             manifest: () => state.manifest,
@@ -214,6 +223,18 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
       await shutDown('the device left')
     },
   }
+}
+
+/** Loading another one would compute another model's numbers under this one's name. @throws CrowdError model-invalid */
+function servedManifest(
+  { manifest }: WorkerState,
+  { model, revision }: ServerMessageOf<'assign'>,
+): Manifest {
+  if (manifest?.revision === revision) return manifest
+  throw new CrowdError(
+    'model-invalid',
+    `the host assigned layers of another build of ${model} than it serves`,
+  )
 }
 
 function sinkOf(channel: Channel): FrameSink {

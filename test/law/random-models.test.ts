@@ -43,7 +43,9 @@ describe.each(['cpu', 'wasm'] as const)('on %s', (provider) => {
 
   it.each(STORED)('%s, %s: chained blocks = whole graph', async (dtype, shape) => {
     const model = createRandomModel(SHAPES[shape], dtype)
-    const whole = await openWhole(ort, model, provider)
+    // As written the CPU multiplies 4-bit weights that have f32 zero points with f32 activations.
+    const lowered = dtype === 'q4' && provider === 'cpu'
+    const whole = await openWhole(ort, model, provider, { lowered })
     const chain = await openChain(ort, model, { provider, cuts: [1, 2, 3] })
     const want = await greedy(whole, PROMPT, RUN)
     const got = await greedy(chain, PROMPT, RUN)

@@ -7,8 +7,9 @@ import { evenRanges } from '../../sdk/core/model/even-ranges.ts'
 import { PREFILL_CHUNK_TOKENS } from '../../sdk/core/limits.ts'
 import type { WeightDtype } from '../../sdk/core/model/manifest.ts'
 import type { ModelSource } from '../../sdk/import/model-source.node.ts'
-import { openChain, openWhole, type Decoder } from '../support/chained-blocks.ts'
-import { createTestModel, type TestModel } from '../support/models.ts'
+import { openBlocks, openWhole, type Decoder } from '../support/chained-blocks.ts'
+import { assembleTestModel, type TestModel } from '../support/models.ts'
+import { createMadeWeights } from './made-weights.ts'
 import { followText, greedyIds, perplexityOf, type TextMeasure } from './measure.ts'
 import type { RealReference } from './reference.ts'
 
@@ -63,23 +64,47 @@ export async function tokenizerOf(source: ModelSource): Promise<Tokenizer> {
   })
 }
 
+export type CheckOptions = {
+  readonly dtype: WeightDtype
+  readonly stages: number
+  readonly threads: number
+  /** Hears what comes next. */
+  readonly onStep: (step: string) => void
+}
+
 /** The model in one dtype, unsplit and as a chain of `stages`, against the reference. */
 export async function checkModel(
   source: ModelSource,
   reference: RealReference,
-  { dtype, stages }: { readonly dtype: WeightDtype; readonly stages: number },
+  options: CheckOptions,
 ): Promise<RealRow> {
+  const { dtype, stages, threads } = options
   const model = openDtype(source, reference, dtype)
   const { vocabSize, layers } = model.decoder
-  const whole = await measure(await openWhole(ort, model, 'cpu'), reference, {
+  const told = (part: string) => (step: string) => {
+    options.onStep(`${source.name} ${dtype} ${part}: ${step}`)
+  }
+  told('blocks')('making weights')
+  const blocks = await openBlocks(ort, model, { provider: 'cpu', threads })
+  told('whole')('making weights')
+  const unsplit =
+    dtype === 'q4'
+      ? // int8 activations: one bit of an input that differs ends in other roundings everywhere, also in one graph.
+        blocks.chain({ cuts: [] })
+      : // Lowered: the runtime's own product of 8-bit weights takes an hour for this.
+        await openWhole(ort, model, 'cpu', { threads, lowered: true })
+  const whole = await measure(unsplit, reference, {
     vocabSize,
     expected: reference.prompts.map((prompt) => prompt.greedyIds),
+    onStep: told('whole'),
   })
   const cuts = evenRanges(layers.length, stages).map((range) => range.start)
-  const split = await measure(await openChain(ort, model, { provider: 'cpu', cuts }), reference, {
+  const split = await measure(blocks.chain({ cuts }), reference, {
     vocabSize,
     expected: whole.greedy,
+    onStep: told(`in ${stages} stages`),
   })
+  await blocks.close()
   return {
     model: source.name,
     reference: reference.by,
@@ -110,7 +135,8 @@ export function openDtype(
     ...reference.prompts.map(({ ids, greedyIds: more }) => ids.length + more.length),
   )
   const decoder = parseDecoder(source.config, source.generationConfig, longest)
-  return createTestModel(decoder, dtype, baseNames(source.weights))
+  const { collect } = createMadeWeights(baseNames(source.weights))
+  return assembleTestModel(decoder, dtype, collect)
 }
 
 type Measured = { readonly text: TextMeasure; readonly greedy: readonly number[][] }
@@ -119,13 +145,19 @@ type Measured = { readonly text: TextMeasure; readonly greedy: readonly number[]
 async function measure(
   decoder: Decoder,
   reference: RealReference,
-  options: { readonly vocabSize: number; readonly expected: readonly (readonly number[])[] },
+  options: {
+    readonly vocabSize: number
+    readonly expected: readonly (readonly number[])[]
+    readonly onStep: (step: string) => void
+  },
 ): Promise<Measured> {
-  const { vocabSize, expected } = options
+  const { vocabSize, expected, onStep } = options
   const chunk = PREFILL_CHUNK_TOKENS
+  onStep('following the text')
   const text = await followText(decoder, reference.textIds, { vocabSize, chunk })
   const greedy: number[][] = []
   for (const [i, { ids }] of reference.prompts.entries()) {
+    onStep(`prompt ${i + 1} of ${reference.prompts.length}`)
     greedy.push(await greedyIds(decoder, ids, expected[i] ?? [], vocabSize))
   }
   await decoder.close()

@@ -1,4 +1,5 @@
 import { readdir, stat } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { WeightDtype } from '../../sdk/core/model/manifest.ts'
@@ -53,13 +54,23 @@ function readDtypes(): WeightDtype[] {
   })
 }
 
+const threads = availableParallelism()
+const started = performance.now()
+
+function onStep(step: string): void {
+  const seconds = ((performance.now() - started) / 1000).toFixed(0)
+  console.error(`${seconds.padStart(4)} s  ${step}`)
+}
+
 async function* check(path: string, stages: number): AsyncGenerator<Checked> {
   const reference = await readRealReference(path)
   const source = await openModelSource(path)
   try {
     const problems = tokenizerProblems(await tokenizerOf(source), reference)
     if (problems.length > 0) yield { model: source.name, problems }
-    for (const dtype of readDtypes()) yield await checkModel(source, reference, { dtype, stages })
+    for (const dtype of readDtypes()) {
+      yield await checkModel(source, reference, { dtype, stages, threads, onStep })
+    }
   } finally {
     await source.close()
   }

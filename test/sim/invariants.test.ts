@@ -43,6 +43,7 @@ const assigned = (peer: PeerId, range: SwarmRange): SwarmEvent => ({
   kind: 'assigned',
   peer,
   range,
+  keep: null,
   reason: '',
 })
 type SwarmRange = { start: number; end: number } | null
@@ -117,6 +118,7 @@ const asked: SwarmEvent = {
 }
 const opened = (key: string, session: number): SwarmEvent => ({
   kind: 'session-opened',
+  keep: 0,
   key,
   session: session as SessionId,
   stages: [{ peer: BOB, range: ALL }],

@@ -47,7 +47,7 @@ export function simFetch(store: SimStore, timers: Timers, bytesPerMs: number): F
         fetched += bytes
       }
       done += bytes
-      onProgress(done, fetched)
+      onProgress(done, fetched, 0)
     }
   }
 }

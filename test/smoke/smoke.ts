@@ -33,7 +33,7 @@ export type SmokeDevice = {
   readonly path: string
   /** Blocks held, [start, end). */
   readonly blocks: readonly [number, number]
-  /** Bytes of pieces that it fetched, as the browser counted them, or as they lie in a worker's folder … */
+  /** Bytes of pieces that it fetched, as the browser counted them and peers gave them, or as they lie in a worker's folder … */
   readonly pieceBytes: number
   /** … and as it told the host. */
   readonly saidBytes: number
@@ -203,7 +203,8 @@ async function devicesOf(
       provider: peer.provider ?? 'unknown',
       path: dearestPath(swarm, peer.peer),
       blocks: [peer.range.start, peer.range.end],
-      pieceBytes: (await worker?.storedBytes()) ?? tab?.pieces.bytes ?? Number.NaN,
+      pieceBytes:
+        (await worker?.storedBytes()) ?? (tab?.pieces.bytes ?? Number.NaN) + (peer.peerBytes ?? 0),
       saidBytes: peer.fetchedBytes,
     }
     if (worker === undefined) tabs.push(device)

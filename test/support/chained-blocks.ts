@@ -15,10 +15,11 @@ export type Decoder = {
   readonly close: () => Promise<void>
 }
 
-const OPTIONS: InferenceSession.SessionOptions = {
-  executionProviders: ['cpu'],
-  intraOpNumThreads: 1,
-  logSeverityLevel: 3,
+export type WholeOptions = {
+  /** Default 1. */
+  readonly threads?: number
+  /** Through the passes that blocks go through; default: as written. */
+  readonly lowered?: boolean
 }
 
 /** The unsplit model: one session, a cache that grows by feeding `present` back. */
@@ -26,13 +27,18 @@ export async function openWhole(
   ort: OrtModule,
   model: TestModel,
   provider: 'cpu' | 'wasm',
+  { threads = 1, lowered = false }: WholeOptions = {},
 ): Promise<Decoder> {
   const { decoder } = model
   const data = await model.whole.data()
-  // As written, not lowered: the runtime's own folding and 4-bit kernels are the other side of the passes.
-  const session = await ort.InferenceSession.create(writeOnnx(model.whole.graph), {
-    ...sessionOptions(provider),
-    externalData: [{ path: 'data', data }],
+  const graph = writeOnnx(model.whole.graph)
+  // As written the runtime's own folding and kernels are the other side of the passes.
+  const loaded = lowered
+    ? lowerBlock({ graph, data }, provider)
+    : { model: graph, externalData: [{ path: 'data', data }] }
+  const session = await ort.InferenceSession.create(loaded.model, {
+    ...sessionOptions(provider, threads),
+    externalData: loaded.externalData,
   })
   let past: Record<string, Tensor> = {}
   let length = 0
@@ -71,20 +77,43 @@ export async function openWhole(
   }
 }
 
-/**
- * The blocks one after another, each with a cache of fixed capacity that is cut to the position of the
- * step. At `cuts` the hidden state crosses a border: it's copied out, checked and copied in.
- */
+/** Sessions of all blocks, which chains with other cuts may share, one at a time. */
+export type BlockSessions = {
+  /**
+   * The blocks one after another, each with a cache of fixed capacity that is cut to the position of the
+   * step. At `cuts` the hidden state crosses a border: it's copied out, checked and copied in. Closing it closes nothing.
+   */
+  readonly chain: (options: ChainOptions) => Decoder
+  readonly close: () => Promise<void>
+}
+
+export type ChainOptions = {
+  readonly cuts: readonly number[]
+  /** Sees the hidden state [S, H] before each block. */
+  readonly onHidden?: (block: number, hidden: Float32Array) => void
+}
+
+type SessionsOptions = {
+  readonly provider: 'cpu' | 'wasm'
+  /** Of each session; default 1. */
+  readonly threads?: number
+}
+
+/** One chain of its own. */
 export async function openChain(
   ort: OrtModule,
   model: TestModel,
-  options: {
-    readonly provider: 'cpu' | 'wasm'
-    readonly cuts: readonly number[]
-    /** Sees the hidden state [S, H] before each block. */
-    readonly onHidden?: (block: number, hidden: Float32Array) => void
-  },
+  options: SessionsOptions & ChainOptions,
 ): Promise<Decoder> {
+  const sessions = await openBlocks(ort, model, options)
+  return { ...sessions.chain(options), close: sessions.close }
+}
+
+export async function openBlocks(
+  ort: OrtModule,
+  model: TestModel,
+  { provider, threads = 1 }: SessionsOptions,
+): Promise<BlockSessions> {
   const { decoder, plans } = model
   const table = plans[0]?.table
   if (!table) throw new Error('the embedding has no table')
@@ -93,15 +122,35 @@ export async function openChain(
   for (const [i, plan] of plans.entries()) {
     if (plan.graph === null) continue
     const block = { graph: plan.graph, data: await model.blockBytes(i) }
-    const { model: bytes, externalData } = lowerBlock(block, options.provider)
-    const settings = { ...sessionOptions(options.provider), externalData }
+    const { model: bytes, externalData } = lowerBlock(block, provider)
+    const settings = { ...sessionOptions(provider, threads), externalData }
     sessions.push(await ort.InferenceSession.create(bytes, settings))
   }
+  const embed = (ids: readonly number[]): Float32Array<ArrayBuffer> =>
+    embeddingRows(table, tableData, Int32Array.from(ids))
+  return {
+    chain: (options) => createChain(ort, { decoder, embed, sessions }, options),
+    close: async () => {
+      for (const session of sessions) await session.release()
+    },
+  }
+}
+
+type ChainParts = {
+  readonly decoder: ModelDecoder
+  readonly embed: (ids: readonly number[]) => Float32Array<ArrayBuffer>
+  readonly sessions: readonly InferenceSession[]
+}
+
+function createChain(
+  ort: OrtModule,
+  { decoder, embed, sessions }: ChainParts,
+  options: ChainOptions,
+): Decoder {
   const caches = Array.from({ length: decoder.layers.length }, () => createCache(ort, decoder))
   return {
     step: async (position, ids) => {
-      const rows = embeddingRows(table, tableData, Int32Array.from(ids))
-      let hidden = rows
+      let hidden = embed(ids)
       for (const [i, session] of sessions.entries()) {
         // Blocks are numbered from the embedding, sessions from the first layer.
         options.onHidden?.(i + 1, hidden)
@@ -115,19 +164,26 @@ export async function openChain(
       }
       throw new Error('the chain has no head')
     },
-    close: async () => {
-      for (const session of sessions) await session.release()
-    },
+    close: () => Promise.resolve(),
   }
 }
 
-function sessionOptions(provider: 'cpu' | 'wasm'): InferenceSession.SessionOptions {
-  return { ...OPTIONS, executionProviders: [provider] }
+function sessionOptions(
+  provider: 'cpu' | 'wasm',
+  threads: number,
+): InferenceSession.SessionOptions {
+  return {
+    executionProviders: [provider],
+    intraOpNumThreads: threads,
+    logSeverityLevel: 3,
+    // Threads of several sessions that wait by spinning take the cores from the one that computes.
+    ...(threads > 1 ? { extra: { session: { intra_op: { allow_spinning: '0' } } } } : {}),
+  }
 }
 
 export function floatsOf(tensor: Tensor | undefined): Float32Array<ArrayBuffer> {
   if (!(tensor?.data instanceof Float32Array)) throw new Error('no f32 output')
-  return Float32Array.from(tensor.data)
+  return tensor.data.slice()
 }
 
 function crossBorder(

@@ -29,6 +29,8 @@ export type FakeSwarm = {
   /** Lets time pass in small steps, ticking as the host does. */
   pass(ms: number): void
   join(name: string, role?: 'worker' | 'asker' | 'watcher'): FakePeer
+  /** A worker of a build that shares pieces, which does nothing by itself. */
+  sharer(name: string): FakePeer
   /** A worker that pledged and does whatever it is told at once, links included, but for the `ignored` kinds. */
   worker(name: string, memoryBytes?: number, ignored?: readonly ServerMessage['kind'][]): FakePeer
   /** Tells the service of a wish for another model, and of what became of it. */
@@ -58,6 +60,7 @@ export function fakeSwarm(
     name: string,
     role: 'worker' | 'asker' | 'watcher' = 'worker',
     react: (peer: FakePeer, message: ServerMessage) => void = () => undefined,
+    sharesPieces = false,
   ): FakePeer {
     const inbox: ServerMessage[] = []
     const relayed: FakePeer['relayed'] = []
@@ -96,7 +99,7 @@ export function fakeSwarm(
       },
     }
     const early: ServerMessage[] = []
-    handle = service.join({ peer: peer.peer, name, role }, peer)
+    handle = service.join({ peer: peer.peer, name, role, sharesPieces }, peer)
     ready = true
     for (const message of early) pending.push(() => react(peer, message))
     settle()
@@ -118,6 +121,7 @@ export function fakeSwarm(
       }
     },
     join: (name, role) => join(name, role),
+    sharer: (name) => join(name, 'worker', undefined, true),
     worker(name, memoryBytes = 1e9, ignored = []) {
       const peer = join(name, 'worker', (self, message) => {
         if (!ignored.includes(message.kind)) obey(self, message, memoryBytes)

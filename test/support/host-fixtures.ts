@@ -73,6 +73,7 @@ export function deviceOf(name: string, over: Partial<PlanDevice> = {}): PlanDevi
     cached: new Set(),
     range: null,
     ready: false,
+    keep: null,
     ...over,
   }
 }

@@ -180,8 +180,6 @@ export function createTestModel(
   dtype: WeightDtype,
   source: TensorSource,
 ): TestModel {
-  const plans = planModel(decoder, dtype)
-  const whole = planWholeModel(decoder, dtype)
   const collect = async (
     weights: readonly PlacedWeight[],
     length: number,
@@ -194,6 +192,17 @@ export function createTestModel(
     }
     return bytes
   }
+  return assembleTestModel(decoder, dtype, collect)
+}
+
+/** `collect`: the data of a block, as long as said. */
+export function assembleTestModel(
+  decoder: Decoder,
+  dtype: WeightDtype,
+  collect: (weights: readonly PlacedWeight[], length: number) => Promise<Uint8Array<ArrayBuffer>>,
+): TestModel {
+  const plans = planModel(decoder, dtype)
+  const whole = planWholeModel(decoder, dtype)
   return {
     decoder,
     dtype,

@@ -98,7 +98,7 @@ function openWorker(url: string, secret: string, name: string): Worker {
           sources: [pieceSource('host', pieces)],
           fetch: globalThis.fetch,
           signal,
-          onProgress: (done) => onProgress(done.storedBytes, done.fetchedBytes),
+          onProgress: (done) => onProgress(done.storedBytes, done.fetchedBytes, 0),
         })
       },
       async loadManifest(path) {

@@ -19,7 +19,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 TEXT = Path(__file__).resolve().parents[2] / "test/real/text.txt"
 BLOCK = 32
 # As in sdk/core/tensor/quantize-q4.ts.
-EXTREMES = [-8, -7, 7, -8.5, -7.5, 7.5, -6.5, -9]
+SPANS = [15, 14, 13, 12, 15.6]
+FITS = 3
 
 
 def by_blocks(round_blocks):
@@ -53,25 +54,56 @@ def round_q4_plain(blocks):
     return to_steps(blocks, scale, -8, 7) * scale
 
 
+def round_q4_zero(blocks):
+    """With whole zero points: of some, and of some scales, those with the least squared error."""
+    low, high = blocks.amin(-1, keepdim=True).clamp(max=0), blocks.amax(-1, keepdim=True).clamp(min=0)
+    ideal = (-low / nonzero((high - low) / 15)).round()
+    best = Best(blocks)
+    for shift in [0, -1, 1, -2, 2]:
+        zero = (ideal + shift).clamp(0, 15)
+        below = low / torch.where(zero == 0, -1e9, -zero)
+        above = high / torch.where(zero == 15, 1e9, 15 - zero)
+        for factor in [1, 0.95, 0.9, 0.85]:
+            scale = torch.maximum(below, above) * factor
+            for _ in range(2):
+                steps = to_steps(blocks, scale, -zero, 15 - zero)
+                best.offer(steps * scale)
+                scale = (blocks * steps).sum(-1, keepdim=True) / nonzero((steps * steps).sum(-1, keepdim=True))
+    return best.rounded
+
+
 def round_q4(blocks):
-    extreme = extremes(blocks)
-    best = least = scale_of_best = None
-    candidates = [extreme / position for position in EXTREMES]
-    for at in range(len(EXTREMES) + 1):
-        if at == len(EXTREMES):
-            steps = to_steps(blocks, scale_of_best, -8, 7)
-            squares = (steps * steps).sum(-1, keepdim=True)
-            candidates.append((blocks * steps).sum(-1, keepdim=True) / nonzero(squares))
-        rounded = to_steps(blocks, candidates[at], -8, 7) * candidates[at]
-        error = ((blocks - rounded) ** 2).sum(-1, keepdim=True)
-        if best is None:
-            best, least, scale_of_best = rounded, error, candidates[at]
-            continue
-        better = error < least
-        best = torch.where(better, rounded, best)
-        scale_of_best = torch.where(better, candidates[at], scale_of_best)
-        least = torch.where(better, error, least)
-    return best
+    """As sdk/core/tensor/quantize-q4.ts: zero points between the steps."""
+    low, high = blocks.amin(-1, keepdim=True), blocks.amax(-1, keepdim=True)
+    best = Best(blocks)
+    for span in SPANS:
+        scale = (high - low) / span
+        offset = (low + high) / 2 - 7.5 * scale
+        for _ in range(FITS):
+            steps = to_steps(blocks - offset, scale, 0, 15)
+            best.offer(steps * scale + offset)
+            scale, offset = line_through(steps, blocks)
+    return best.rounded
+
+
+class Best:
+    """Of what is offered for each block that with the least squared error."""
+
+    def __init__(self, blocks):
+        self.blocks, self.rounded, self.least = blocks, blocks, torch.full_like(blocks[..., :1], math.inf)
+
+    def offer(self, rounded):
+        error = ((self.blocks - rounded) ** 2).sum(-1, keepdim=True)
+        better = error < self.least
+        self.rounded = torch.where(better, rounded, self.rounded)
+        self.least = torch.where(better, error, self.least)
+
+
+def line_through(steps, values):
+    step, value = steps.mean(-1, keepdim=True), values.mean(-1, keepdim=True)
+    apart = steps - step
+    slope = ((values - value) * apart).sum(-1, keepdim=True) / nonzero((apart * apart).sum(-1, keepdim=True))
+    return slope, value - slope * step
 
 
 def int8_outputs(matrix):
@@ -98,7 +130,8 @@ def int8_blocks(states):
     return by_blocks(round_q8)(states.reshape(-1, states.shape[-1])).reshape(states.shape)
 
 
-Q8, Q4, Q4_PLAIN = by_blocks(round_q8), by_blocks(round_q4), by_blocks(round_q4_plain)
+Q8, Q4 = by_blocks(round_q8), by_blocks(round_q4)
+Q4_PLAIN, Q4_ZERO = by_blocks(round_q4_plain), by_blocks(round_q4_zero)
 # Name: weights of layers, table and head, activations.
 VARIANTS = {
     "f32": (None, None, None),
@@ -106,6 +139,7 @@ VARIANTS = {
     "q8, accuracy level 4": (Q8, Q8, int8_blocks),
     "q4, one scale, q4 table": (Q4_PLAIN, Q4_PLAIN, None),
     "q4, one scale": (Q4_PLAIN, Q8, None),
+    "q4, whole zero points": (Q4_ZERO, Q8, None),
     "q4": (Q4, Q8, None),
     "q4, accuracy level 4": (Q4, Q8, int8_blocks),
     "int8 weights": (int8_outputs, int8_outputs, None),

@@ -170,6 +170,10 @@ describe('the contribute page', () => {
     await expect
       .element(page.getByTestId('bytes'))
       .toHaveTextContent('1 MB of 4 MB: 600 kB over the network, 400 kB from')
+    worker.change({ peerBytes: 200_000 })
+    await expect
+      .element(page.getByTestId('bytes'))
+      .toHaveTextContent('600 kB over the network (200 kB from other devices), 400 kB from')
     worker.change({
       phase: 'serving',
       runner: { provider: 'wasm', threads: 2, notes: ['WebGPU: no adapter'] },

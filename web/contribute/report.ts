@@ -43,7 +43,7 @@ function workerLines(snapshot: WorkerSnapshot): string[] {
       : `provider: ${runner.provider}, threads: ${runner.threads}`,
     ...(runner?.notes ?? []).map((note) => `  note: ${note}`),
     `holds: ${describeHolding(snapshot) || 'nothing'}, because: ${snapshot.reason || '-'}`,
-    `bytes: ${snapshot.doneBytes} of ${snapshot.totalBytes}, fetched ${snapshot.fetchedBytes}`,
+    `bytes: ${snapshot.doneBytes} of ${snapshot.totalBytes}, fetched ${snapshot.fetchedBytes}, of these from peers ${snapshot.peerBytes}`,
     storage === null
       ? 'storage: not known'
       : `storage: ${storage.usedBytes} used, ${storage.freeBytes ?? '?'} free, persistent: ${storage.persistent}`,

@@ -8,6 +8,8 @@ type Request = SwarmSnapshot['requests'][number]
 export type Lap = {
   readonly request: string
   readonly lapMs: number
+  /** When the route was chosen; null = not told. */
+  readonly predictedMs: number | null
   /** Sum over the stages, as they measured it. */
   readonly computeMs: number
   /** Sum over the hops; null where a link of them was not measured. At most what the compute leaves. */
@@ -45,7 +47,8 @@ export function recentLaps(swarm: SwarmSnapshot, count: number): Lap[] {
         restMs,
       )
       const waitMs = restMs - (wireMs ?? 0)
-      return [{ request: request.id, lapMs, computeMs, wireMs, waitMs, hops }]
+      const { id, predictedLapMs: predictedMs } = request
+      return [{ request: id, lapMs, predictedMs, computeMs, wireMs, waitMs, hops }]
     })
     .slice(0, count)
 }

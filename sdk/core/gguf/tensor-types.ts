@@ -25,7 +25,10 @@ const EXACT: Readonly<Record<string, WeightDtype>> = {
   Q4_0: 'q4',
 }
 
-/** The dtype that holds what a type of GGUF does; null for blocks with offsets or several scales. */
+/**
+ * The dtype that files of a type are kept in, which holds the same; null where none does. Q4_1 and Q4_K, which q4 holds, are
+ * null: files that begin with them have matrices of 5 and 6 bits too.
+ */
 export function keptAs({ name }: GgufTensorType): WeightDtype | null {
   return EXACT[name] ?? null
 }

@@ -1,7 +1,7 @@
 import { CrowdError } from '../errors.ts'
 import { halvesToFloats } from '../tensor/float16.ts'
 import { dequantizeBlocks } from '../tensor/dequantize-blocks.ts'
-import { dequantizeQ4, Q4_BLOCK } from '../tensor/quantize-q4.ts'
+import { Q4_BLOCK } from '../tensor/quantize-q4.ts'
 import { dequantizeQ8 } from '../tensor/quantize-q8.ts'
 import { asFloats, asHalves } from '../tensor/views.ts'
 import type { EmbeddingTable } from './manifest.ts'
@@ -37,10 +37,9 @@ function readRow(table: EmbeddingTable, data: Uint8Array, id: number): Float32Ar
   }
   if (dtype === 'packed') return packedRow(table, data, id)
   const scaleBytes = (columns / Q4_BLOCK) * 4
-  const rowBytes = dtype === 'q8' ? columns : columns / 2
-  const packed = range(data, offset + id * rowBytes, rowBytes)
+  const packed = range(data, offset + id * columns, columns)
   const scales = asFloats(range(data, (table.scaleOffset ?? 0) + id * scaleBytes, scaleBytes))
-  return (dtype === 'q8' ? dequantizeQ8 : dequantizeQ4)(packed, scales, 1, columns)
+  return dequantizeQ8(packed, scales, 1, columns)
 }
 
 function packedRow(table: EmbeddingTable, data: Uint8Array, id: number): Float32Array {

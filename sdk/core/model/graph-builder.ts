@@ -105,8 +105,19 @@ export function createGraphBuilder(dtype: WeightDtype): GraphBuilder {
       form: `q${bits}-scales`,
       type: 'f32',
     })
+    const zeros =
+      bits === 8
+        ? []
+        : [
+            weight(`${name}.weight_zeros`, [rows * blocks], {
+              ...matrix,
+              plus: 0,
+              form: 'q4-zeros',
+              type: 'f32',
+            }),
+          ]
     const sizes = { K: int(columns), N: int(rows), bits: int(bits), block_size: int(Q4_BLOCK) }
-    return node('MatMulNBits', name, [input, packed, scales], {
+    return node('MatMulNBits', name, [input, packed, scales, ...zeros], {
       domain: MICROSOFT,
       // int8 activations where speed was chosen: their rounding is small beside that of 4-bit weights only.
       attributes: { ...sizes, accuracy_level: int(dtype === 'q4' ? INT8_ACTIVATIONS : 0) },

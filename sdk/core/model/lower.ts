@@ -8,6 +8,7 @@ import { foldConstants, type ReadConstant } from './fold-constants.ts'
 import { DATA_LOCATION, INT8_ACTIVATIONS } from './graph-builder.ts'
 import { returnNewRows } from './kv-delta.ts'
 import type { Provider } from './provider.ts'
+import { splitOffsets } from './split-offsets.ts'
 
 /** What `InferenceSession.create(model, { externalData })` takes. */
 export type LoweredBlock = {
@@ -56,7 +57,8 @@ function lowerGraph(
 ): Graph {
   const folded = foldConstants(graph, read)
   const expanded = expandQ4(folded, read, (node) => needsExpansion(node, provider))
-  return pruned(kv === 'delta' ? returnNewRows(expanded) : expanded)
+  const split = splitOffsets(expanded, read)
+  return pruned(kv === 'delta' ? returnNewRows(split) : split)
 }
 
 /**

@@ -76,6 +76,24 @@ describe('block data', () => {
     await expect(large.blockBytes(0)).rejects.toThrow(/embed_tokens.* too large for f16/)
   })
 
+  it.each(['q4', 'q8'] as const)('reads and quantises a matrix once in %s', async (dtype) => {
+    const reads: string[] = []
+    const source = memorySource(config, randomTensors(config))
+    const model = createLlamaModel(config, dtype, {
+      ...source,
+      read: (name, offset, length) => {
+        reads.push(name)
+        return source.read(name, offset, length)
+      },
+    })
+    for (const block of model.plans.keys()) {
+      reads.length = 0
+      await model.blockBytes(block)
+      expect(new Set(reads).size).toBe(reads.length)
+    }
+    expect(reads).toContain(EMBEDDING)
+  })
+
   it('refuses 4-bit weights for a hidden size that has no whole blocks', () => {
     expect(() => createRandomModel({ hidden_size: 48, head_dim: 16 }, 'q4')).toThrow(/size 48/)
   })

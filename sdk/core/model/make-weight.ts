@@ -1,10 +1,14 @@
 import { CrowdError } from '../errors.ts'
 import { bytesPerElement, describeShape, elementCount } from '../tensor/dtype.ts'
 import { bfloatsToFloats, floatsToHalves, halvesToFloats } from '../tensor/float16.ts'
-import { quantizeQ4 } from '../tensor/quantize-q4.ts'
-import { quantizeQ8 } from '../tensor/quantize-q8.ts'
 import { asBytes, asFloats, asHalves } from '../tensor/views.ts'
 import type { PlacedWeight } from './layout-weights.ts'
+import {
+  createKeptParts,
+  quantizeParts,
+  type KeptParts,
+  type QuantizedParts,
+} from './quantized-parts.ts'
 import { readRows } from './read-rows.ts'
 import type { SourceTensor, TensorSource } from './tensor-source.ts'
 import type { WeightRecipe } from './weight-recipe.ts'
@@ -20,11 +24,12 @@ export async function* blockData(
   weights: readonly PlacedWeight[],
   source: TensorSource,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  const kept = createKeptParts(weights)
   let at = 0
   for (const { recipe, offset, length } of weights) {
     if (offset > at) yield new Uint8Array(offset - at)
     at = offset
-    for await (const bytes of weightData(recipe, source)) {
+    for await (const bytes of kept.take(recipe) ?? weightData(recipe, source, kept)) {
       at += bytes.length
       yield bytes
     }
@@ -60,22 +65,27 @@ function sourceDims({ rows, columns, pick, stored }: WeightRecipe): number[] {
 async function* weightData(
   recipe: WeightRecipe,
   source: TensorSource,
+  kept: KeptParts,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   const tensor = checkSource(recipe, source)
   const { rows, columns } = recipe
   const needsAll = recipe.form === 'transposed' || recipe.stored === 'columns'
   const run = needsAll ? rows : Math.max(1, Math.floor(RUN_ELEMENTS / columns))
+  const keep = kept.collect(recipe)
   for (let row = 0; row < rows; row += run) {
     const count = Math.min(run, rows - row)
     const bytes = await readRows(recipe, source, { tensor, row, count })
-    yield convert(bytes, tensor, { ...recipe, rows: count })
+    yield convert(bytes, tensor, { recipe: { ...recipe, rows: count }, keep })
   }
 }
 
 function convert(
   bytes: Uint8Array<ArrayBuffer>,
   tensor: SourceTensor,
-  recipe: WeightRecipe,
+  {
+    recipe,
+    keep,
+  }: { readonly recipe: WeightRecipe; readonly keep: (parts: QuantizedParts) => void },
 ): Uint8Array<ArrayBuffer> {
   const { rows, columns, form, type, plus } = recipe
   if (bytes.length !== elementCount([rows, columns]) * bytesPerElement(tensor.type)) {
@@ -89,31 +99,14 @@ function convert(
   const read = toFloats(bytes, tensor)
   checkFinite(read, tensor)
   const floats = plus === 0 ? read : read.map((value) => value + plus)
-  const quantized = quantize(form, floats, recipe)
-  if (quantized) return quantized
+  const quantized = quantizeParts(form, floats, recipe)
+  const wanted = quantized?.get(form)
+  if (quantized && wanted) {
+    keep(quantized)
+    return wanted
+  }
   const ordered = form === 'transposed' ? transpose(floats, rows, columns) : floats
   return asBytes(type === 'f32' ? ordered : toHalves(ordered, tensor))
-}
-
-/** One half of a quantised matrix; null for the forms that aren't quantised. */
-function quantize(
-  form: WeightRecipe['form'],
-  floats: Float32Array,
-  { rows, columns }: WeightRecipe,
-): Uint8Array<ArrayBuffer> | null {
-  switch (form) {
-    case 'q4-packed':
-      return quantizeQ4(floats, rows, columns).packed
-    case 'q4-scales':
-      return asBytes(quantizeQ4(floats, rows, columns).scales)
-    case 'q8-packed':
-      return quantizeQ8(floats, rows, columns).packed
-    case 'q8-scales':
-      return asBytes(quantizeQ8(floats, rows, columns).scales)
-    case 'rows':
-    case 'transposed':
-      return null
-  }
 }
 
 function toFloats(bytes: Uint8Array<ArrayBuffer>, tensor: SourceTensor): Float32Array<ArrayBuffer> {

@@ -3,11 +3,16 @@ import type { ModelId, PieceHash } from '../ids.ts'
 /** A content-addressed run of bytes, at most `PIECE_BYTES` long; the only thing that is ever downloaded. */
 export type Piece = { readonly sha256: PieceHash; readonly bytes: number }
 
-/** `q4`, `q8`: blocks of 32 columns with an f32 scale each; a `q4` model has its table and head in q8. */
+/**
+ * `q4`, `q8`: blocks of 32 columns with an f32 scale each, in `q4` an f32 zero point too; a `q4` model has its table and
+ * head in q8.
+ */
 export type WeightDtype = 'f32' | 'f16' | 'q8' | 'q4'
 
+export type TableDtype = Exclude<WeightDtype, 'q4'>
+
 /** What the embedding's table and the head are kept in: 4 bits would cost there nearly as much as in all layers. */
-export function tableDtype(dtype: WeightDtype): Exclude<WeightDtype, 'q4'> {
+export function tableDtype(dtype: WeightDtype): TableDtype {
   return dtype === 'q4' ? 'q8' : dtype
 }
 
@@ -17,14 +22,14 @@ export function isQuantized(dtype: WeightDtype): dtype is 'q4' | 'q8' {
 
 /**
  * Where the embedding table lies in its block's data, row by row.
- * `f32`/`f16`: [rows, columns]. `q4`: [rows, columns/2] bytes at `offset`, low nibble first, zero point 8,
- * and f32 scales [rows, columns/32] at `scaleOffset`. `q8`: [rows, columns] bytes, zero point 128, the same scales.
+ * `f32`/`f16`: [rows, columns]. `q8`: [rows, columns] bytes at `offset`, zero point 128, and f32 scales
+ * [rows, columns/32] at `scaleOffset`.
  * `packed`, as exporters write it: unsigned values of `bits` (4: low nibble first), f32 scales [rows, blocks]
  * for blocks of `blockSize` columns, and zero points at `zeroOffset`, packed like a row of values; without
  * them 2^(bits-1).
  */
 export type EmbeddingTable = {
-  readonly dtype: WeightDtype | 'packed'
+  readonly dtype: TableDtype | 'packed'
   readonly rows: number
   readonly columns: number
   readonly offset: number

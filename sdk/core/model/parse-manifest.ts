@@ -3,11 +3,11 @@ import type { ModelId, PieceHash } from '../ids.ts'
 import { LAYERS_MAX, PIECE_BYTES } from '../limits.ts'
 import { isRecord, jsonFields, type JsonFields } from './json-fields.ts'
 import {
-  isQuantized,
   type Block,
   type EmbeddingTable,
   type Manifest,
   type Piece,
+  type TableDtype,
   type WeightDtype,
 } from './manifest.ts'
 
@@ -16,6 +16,7 @@ export const MODEL_FILE_MAX_BYTES = 64 * 1024 * 1024
 const FILES_MAX = 16
 const PIECES_MAX = 4096
 const DTYPES: readonly WeightDtype[] = ['f32', 'f16', 'q8', 'q4']
+const TABLE_DTYPES: readonly TableDtype[] = ['f32', 'f16', 'q8']
 const KINDS: readonly Block['kind'][] = ['embedding', 'layer', 'head']
 
 const SIZE = { min: 1, max: 1 << 24 }
@@ -138,11 +139,11 @@ function parseTable(fields: JsonFields, dataBytes: number, shape: Shape): Embedd
   if (fields.value('dtype') === 'packed') {
     return parsePackedTable(fields, dataBytes, { rows, columns })
   }
-  const dtype = oneOf(fields, 'dtype', DTYPES)
+  const dtype = oneOf(fields, 'dtype', TABLE_DTYPES)
   const offset = fields.integer('offset', BYTES)
-  const bits = { f32: 32, f16: 16, q8: 8, q4: 4 }[dtype]
+  const bits = { f32: 32, f16: 16, q8: 8 }[dtype]
   if (offset + (rows * columns * bits) / 8 > dataBytes) throw invalid('the table exceeds its data')
-  if (!isQuantized(dtype)) return { dtype, rows, columns, offset }
+  if (dtype !== 'q8') return { dtype, rows, columns, offset }
   const scaleOffset = fields.integer('scaleOffset', BYTES)
   if (columns % 32 !== 0 || scaleOffset + rows * (columns / 32) * 4 > dataBytes) {
     throw invalid('the scales of the table exceed its data')

@@ -83,7 +83,8 @@ function sizes(
 ): Pick<BlockPlan, 'kind' | 'weights' | 'dataBytes' | 'f32Bytes'> {
   const { weights, bytes } = layout
   const f32Bytes = weights.reduce((sum, { recipe }) => {
-    return recipe.form.endsWith('-scales') ? sum : sum + recipe.rows * recipe.columns * 4
+    const isBeside = recipe.form.endsWith('-scales') || recipe.form.endsWith('-zeros')
+    return isBeside ? sum : sum + recipe.rows * recipe.columns * 4
   }, 0)
   return { kind, weights, dataBytes: bytes, f32Bytes }
 }

@@ -1,9 +1,8 @@
 import type { BlockRange } from '../model/block-range.ts'
 import type { Provider } from '../model/provider.ts'
-import type { PeerId } from '../ids.ts'
-import { layersIn, type PlanDevice, type PlanModel } from './device.ts'
-import { fillGaps } from './fill.ts'
-import { createPlanContext, type PlanContext } from './fit.ts'
+import { layersIn, type PlanModel } from './device.ts'
+import { createPlanContext } from './fit.ts'
+import { helpersFor } from './shortage.ts'
 
 export type AdviceInput = {
   readonly model: PlanModel
@@ -24,11 +23,15 @@ const TYPICAL_PLEDGE = { bytes: 512 * 1024 * 1024, provider: 'wasm' } as const
 /** One sentence for people: what is missing and what to do. Empty when every block is ready. */
 export function advise(input: AdviceInput): string {
   if (input.missing.length === 0) return ''
-  const context = createPlanContext(input.model, input.minStages)
+  const context = createPlanContext({ ...input, devices: [] })
   const what = describeMissing(input.model, input.missing)
   if (input.unassigned.length === 0) return `${what} on the way: a device is loading them`
   const typical = typicalPledge(input.pledges)
-  const devices = devicesNeeded(context, input, typical)
+  const devices = helpersFor(context, {
+    gaps: input.unassigned,
+    stages: input.stages,
+    lent: typical,
+  })
   if (devices === null) {
     const start = input.unassigned[0]?.start ?? 0
     const bytes = context.sizes.bytes(typical.provider, { start, end: start + 1 })
@@ -59,30 +62,4 @@ function typicalPledge(pledges: AdviceInput['pledges']): {
   const given = pledges.filter((pledge) => pledge.bytes > 0)
   const sorted = [...given].sort((a, b) => a.bytes - b.bytes)
   return sorted[Math.floor((sorted.length - 1) / 2)] ?? TYPICAL_PLEDGE
-}
-
-/** How many devices of this pledge fill the gaps; null when one holds not even one block. */
-function devicesNeeded(
-  context: PlanContext,
-  input: AdviceInput,
-  pledge: { readonly bytes: number; readonly provider: Provider },
-): number | null {
-  const helpers = context.model.blocks.map((_, index): PlanDevice => ({
-    // Stand-ins that only live in this function, so the id needs no server.
-    peer: `helper-${index}` as PeerId,
-    pledgeBytes: pledge.bytes,
-    provider: pledge.provider,
-    msPerLayer: null,
-    hidden: false,
-    usable: true,
-    cached: new Set(),
-    range: null,
-    ready: false,
-  }))
-  const filled = fillGaps(context, {
-    gaps: input.unassigned,
-    free: helpers,
-    stages: input.stages,
-  })
-  return filled.gaps.length > 0 ? null : filled.placements.length
 }

@@ -1,16 +1,23 @@
 import type { PeerId } from '../ids.ts'
-import { sameRange, describeRange, type BlockRange } from '../model/block-range.ts'
-import type { PlanDevice, PlanModel } from './device.ts'
-import { fillGaps, type Placement } from './fill.ts'
-import { createPlanContext, fits, longestFrom, type PlanContext } from './fit.ts'
+import { sameRange, type BlockRange } from '../model/block-range.ts'
+import { closeRing, type Pool } from './close-ring.ts'
+import type { PlanDevice } from './device.ts'
+import { createPlanContext, fits, type PlanContext, type PlanInput } from './fit.ts'
+import type { Placement } from './fill.ts'
 import { freshChain } from './fresh.ts'
-import { moveReplica, placeReplicas, spansOf } from './replicas.ts'
-import { bestTiling } from './tiling.ts'
+import { fastestChain, keepRing } from './keep-ring.ts'
+import { lapMs } from './lap.ts'
+import { whyPlaced, whySpare, type Draft } from './reasons.ts'
+import { moveReplica, placeReplicas } from './replicas.ts'
+import { otherRanges, spansOf, usefulOf } from './spans.ts'
+import { keepPieces } from './spares.ts'
 
 export type PlannedDevice = {
   readonly peer: PeerId
   /** null = spare: holds nothing. */
   readonly range: BlockRange | null
+  /** As a spare: what it keeps stored, not loaded. */
+  readonly keep: BlockRange | null
   /** Why, for people. */
   readonly reason: string
 }
@@ -22,206 +29,124 @@ export type SwarmPlan = {
   readonly chain: readonly BlockRange[]
   /** Runs of blocks that no device can be given. */
   readonly missing: readonly BlockRange[]
-}
-
-/** Placements with their reasons while a plan is made. */
-type Draft = {
-  readonly placed: readonly Placement[]
-  readonly chain: readonly BlockRange[]
-  readonly missing: readonly BlockRange[]
-  readonly free: readonly PlanDevice[]
-  readonly moved: boolean
+  /** Predicted for the chain once it is ready; null while blocks are missing. */
+  readonly lapMs: number | null
 }
 
 /**
- * Who holds which blocks. Devices stay where they are unless a gap needs them; a gap goes to newcomers and
- * spares first, then to replicas; only when that leaves gaps and a chain from nothing would not, the
- * swarm is planned anew. What no gap needs becomes a replica of the weakest span.
+ * Who holds which blocks. An open ring is closed (`closeRing`), a closed one kept or made clearly faster (`keepRing`). What
+ * neither needs becomes a replica of the weakest span; what fits no span, or would be one copy too many, a spare that
+ * keeps pieces of the weakest span.
  *
- * Laws: no device over its pledge; no move takes the last ready copy of a block away from a complete chain;
- * planning twice changes nothing the second time, so a serving swarm isn't reshuffled.
+ * Laws: no device over its pledge; no move takes a stage away from the ready ring; planning again changes nothing
+ * once its moves are made, also when speeds differ by noise, so a serving swarm isn't reshuffled.
  */
-export function planSwarm(input: {
-  readonly model: PlanModel
-  readonly devices: readonly PlanDevice[]
-  readonly minStages: number
-}): SwarmPlan {
-  const context = createPlanContext(input.model, input.minStages)
-  const able = input.devices.filter((device) => device.usable && device.pledgeBytes > 0)
+export function planSwarm(input: PlanInput): SwarmPlan {
+  const context = createPlanContext(input)
+  const pool = poolOf(context, input.devices)
+  const draft = withReplicas(context, pool)
+  const placements = new Map(draft.placed.map((item) => [item.device, item]))
+  const spares = draft.free.filter((device) => !placements.has(device))
+  const spans = spansOf(rangesOf(draft.chain), draft.placed)
+  const keeps = keepPieces(context, spans, spares)
+  return {
+    assignments: input.devices.map((device) => {
+      const placement = placements.get(device)
+      const { peer } = device
+      if (placement) {
+        const reason = whyPlaced(context, draft, placement)
+        return { peer, range: placement.range, keep: null, reason }
+      }
+      const reason = whySpare(context, draft, { device, keeps })
+      return { peer, range: null, keep: keeps.get(peer) ?? null, reason }
+    }),
+    chain: rangesOf(draft.chain),
+    missing: draft.missing,
+    lapMs: draft.missing.length > 0 ? null : lapMs(context, draft.chain),
+  }
+}
+
+function poolOf(context: PlanContext, devices: readonly PlanDevice[]): Pool {
+  const able = devices.filter((device) => device.usable && device.pledgeBytes > 0)
   const kept = able.flatMap((device) =>
     device.range !== null && fits(context, device, device.range)
       ? [{ device, range: device.range }]
       : [],
   )
-  const free = able.filter((device) => !kept.some((item) => item.device === device))
-  const draft = withReplicas(context, complete(context, { able, kept, free }))
-  return {
-    assignments: input.devices.map((device) => describe(context, draft, device)),
-    chain: draft.chain,
-    missing: draft.missing,
+  const holders = new Set(kept.map((item) => item.device))
+  return { able, kept, free: able.filter((device) => !holders.has(device)) }
+}
+
+function withReplicas(context: PlanContext, pool: Pool): Draft {
+  const chain = fastestChain(context, pool.kept)
+  if (chain === null) {
+    const draft = closeRing(context, pool)
+    return draft.missing.length > 0 ? withCopies(context, draft) : replicated(context, draft, NONE)
   }
+  const { draft, locked } = keepRing(context, pool, chain)
+  return replicated(context, draft, locked)
 }
 
-type Pool = {
-  readonly able: readonly PlanDevice[]
-  readonly kept: readonly Placement[]
-  readonly free: readonly PlanDevice[]
+const NONE: ReadonlySet<PlanDevice> = new Set()
+
+/** An open ring: who can fill no gap is a copy of what there is. */
+function withCopies(context: PlanContext, draft: Draft): Draft {
+  const { placed, free } = draft
+  const spans = spansOf(rangesOf(draft.chain), placed)
+  const { placements } = placeReplicas(context, { chain: null, spans, others: [], free })
+  return { ...draft, placed: [...placed, ...placements] }
 }
 
-function complete(context: PlanContext, pool: Pool): Draft {
-  const tiling = bestTiling(
-    context.blockCount,
-    pool.kept.map((item) => ({ owner: item, range: item.range, cost: tileCost(item.device) })),
-  )
-  const chain = tiling.tiles.map((tile) => tile.owner)
-  if (tiling.gaps.length === 0)
-    return { ...settled(pool.kept, chain), missing: [], free: pool.free, moved: false }
-  const whole = wholeModel(context, pool, tiling.gaps)
-  if (whole) return whole
-
-  const gaps = tiling.gaps
-  const byFree = fillGaps(context, { gaps, free: pool.free, stages: chain.length })
-  if (byFree.gaps.length === 0) return filled(pool.kept, chain, byFree)
-  const loose = pool.kept.filter((item) => !chain.includes(item) && spareable(item, pool.kept))
-  const rest = pool.kept.filter((item) => !loose.includes(item))
-  const movable = [...pool.free, ...loose.map((item) => item.device)]
-  const byMoving = fillGaps(context, { gaps, free: movable, stages: chain.length })
-  if (byMoving.gaps.length === 0) {
-    const stay = loose.filter((item) => byMoving.left.includes(item.device))
-    const left = byMoving.left.filter((device) => !stay.some((item) => item.device === device))
-    return filled([...rest, ...stay], chain, { ...byMoving, left })
-  }
-  return fromNothing(context, pool.able) ?? filled(pool.kept, chain, byFree)
-}
-
-/** Ranks chains over the same blocks: ready and visible devices first. */
-function tileCost(device: PlanDevice): number {
-  return (device.ready ? 0 : 1) + (device.hidden ? 2 : 0)
-}
-
-/** A replica may leave when everything ready that it holds is ready elsewhere too. */
-function spareable(item: Placement, kept: readonly Placement[]): boolean {
-  if (!item.device.ready) return true
-  for (let block = item.range.start; block < item.range.end; block++) {
-    const elsewhere = kept.some(
-      (other) =>
-        other !== item &&
-        other.device.ready &&
-        block >= other.range.start &&
-        block < other.range.end,
-    )
-    if (!elsewhere) return false
-  }
-  return true
-}
-
-/** Where one free device can hold everything, splitting would only slow answers down. */
-function wholeModel(context: PlanContext, pool: Pool, gaps: readonly BlockRange[]): Draft | null {
-  const all = { start: 0, end: context.blockCount }
-  if (gaps.some((gap) => sameRange(gap, all))) return null
-  const device = pool.free.find((one) => !one.hidden && fits(context, one, all))
-  if (!device) return null
-  return {
-    placed: [...pool.kept, { device, range: all }],
-    chain: [all],
-    missing: [],
-    free: pool.free.filter((one) => one !== device),
-    moved: false,
-  }
-}
-
-function settled(
-  kept: readonly Placement[],
-  chain: readonly Placement[],
-): Pick<Draft, 'placed' | 'chain'> {
-  return { placed: kept, chain: chain.map((item) => item.range) }
-}
-
-function filled(
-  kept: readonly Placement[],
-  chain: readonly Placement[],
-  fill: ReturnType<typeof fillGaps>,
-): Draft {
-  const ranges = [...chain, ...fill.placements].map((item) => item.range)
-  return {
-    placed: [...kept, ...fill.placements],
-    chain: ranges.sort((a, b) => a.start - b.start),
-    missing: fill.gaps,
-    free: fill.left,
-    moved: false,
-  }
-}
-
-function fromNothing(context: PlanContext, able: readonly PlanDevice[]): Draft | null {
-  const chain = freshChain(context, able)
-  if (chain === null) return null
-  return {
-    placed: chain,
-    chain: chain.map((stage) => stage.range),
-    missing: [],
-    free: able.filter((device) => !chain.some((stage) => stage.device === device)),
-    moved: true,
-  }
-}
-
-function withReplicas(context: PlanContext, draft: Draft): Draft {
-  const spans = spansOf(draft.chain, draft.placed)
-  const replicas = placeReplicas(context, spans, draft.free)
-  const placed = [...draft.placed, ...replicas.placements]
-  const free = draft.free.filter(
-    (device) => !replicas.placements.some((item) => item.device === device),
-  )
-  const move =
-    draft.missing.length === 0 ? moveReplica(context, replicas.spans, notFirst(placed)) : null
-  if (move === null) return { ...draft, placed, free }
+/** A closed ring: replicas, further rings, and one move to a span that has clearly fewer holders. */
+function replicated(context: PlanContext, draft: Draft, locked: ReadonlySet<PlanDevice>): Draft {
+  const { placed, strays } = withoutStrays(context, draft, locked)
+  const free = [...draft.free, ...strays.map((item) => item.device)]
+  const spans = spansOf(rangesOf(draft.chain), placed)
+  const others = spansOf(otherRanges(spans, usefulOf(context.blockCount, placed)), placed)
+  const replicas = placeReplicas(context, { chain: draft.chain, spans, others, free })
+  const isLeft = (device: PlanDevice): boolean =>
+    !replicas.placements.some((item) => item.device === device)
+  // Those that fit no span of the ring may make one of their own.
+  const fitsNone = (device: PlanDevice): boolean =>
+    isLeft(device) && !spans.some((span) => fits(context, device, span.range))
+  const second = freshChain(context, free.filter(fitsNone)) ?? []
+  const isIdle = (device: PlanDevice): boolean =>
+    isLeft(device) && !second.some((stage) => stage.device === device)
+  const stay = strays.filter((item) => isIdle(item.device))
+  const all = [...placed, ...replicas.placements, ...second, ...stay]
+  const chosen = new Set(draft.chain.map((stage) => stage.device))
+  const mayMove = (device: PlanDevice): boolean =>
+    !locked.has(device) && !chosen.has(device) && !isKeeper(all, device)
+  const move = moveReplica(context, replicas.spans, mayMove)
   return {
     ...draft,
-    placed: placed.map((item) => (item.device === move.device ? move : item)),
     free,
+    placed: move === null ? all : all.map((item) => (item.device === move.device ? move : item)),
+  }
+}
+
+/** Holders that are part of no whole chain, e.g. of a ring that was cut elsewhere, are free for something useful. */
+function withoutStrays(
+  context: PlanContext,
+  draft: Draft,
+  locked: ReadonlySet<PlanDevice>,
+): { readonly placed: readonly Placement[]; readonly strays: readonly Placement[] } {
+  const useful = new Set(usefulOf(context.blockCount, draft.placed))
+  const stays = (item: Placement): boolean => useful.has(item) || locked.has(item.device)
+  return {
+    placed: draft.placed.filter(stays),
+    strays: draft.placed.filter((item) => !stays(item)),
   }
 }
 
 /** Of the holders of one range the first ready one stays. */
-function notFirst(placed: readonly Placement[]): (device: PlanDevice) => boolean {
-  return (device) => {
-    const own = placed.find((item) => item.device === device)
-    const same = placed.filter((item) => own && sameRange(item.range, own.range))
-    const keeper = same.find((item) => item.device.ready && !item.device.hidden) ?? same[0]
-    return keeper?.device !== device
-  }
+function isKeeper(placed: readonly Placement[], device: PlanDevice): boolean {
+  const own = placed.find((item) => item.device === device)
+  const same = placed.filter((item) => own && sameRange(item.range, own.range))
+  const keeper = same.find((item) => item.device.ready && !item.device.hidden) ?? same[0]
+  return keeper?.device === device
 }
 
-function describe(context: PlanContext, draft: Draft, device: PlanDevice): PlannedDevice {
-  const { peer } = device
-  const placement = draft.placed.find((item) => item.device === device)
-  if (!placement) return { peer, range: null, reason: whySpare(context, draft, device) }
-  const { range } = placement
-  const words = describeRange(range, context.model.layerCount)
-  const holders = draft.placed.filter((item) => sameRange(item.range, range)).length
-  if (sameRange(device.range, range)) return { peer, range, reason: `holds ${words}` }
-  if (holders > 1) return { peer, range, reason: `second copy of the weakest span: ${words}` }
-  if (draft.moved && device.range)
-    return { peer, range, reason: `moved to close the ring: ${words}` }
-  return { peer, range, reason: `newcomer fills ${words}` }
-}
-
-function whySpare(context: PlanContext, draft: Draft, device: PlanDevice): string {
-  if (device.pledgeBytes === 0) return 'paused: nothing is pledged'
-  if (!device.usable) return 'set aside after a failure'
-  const wanted = draft.missing.length > 0 ? draft.missing : draft.chain
-  const fitsSome = wanted.some(
-    (range) =>
-      longestFrom(context, device, range.start, {
-        limit: range.end,
-        layers: context.maxLayers,
-      }) !== null,
-  )
-  if (fitsSome) return 'spare: no span fits the pledge as a whole'
-  const start = wanted[0]?.start ?? 0
-  const needed = context.sizes.bytes(device.provider, { start, end: start + 1 })
-  return `spare: the pledge is too small, one block takes ${megabytes(needed)}`
-}
-
-function megabytes(bytes: number): string {
-  return bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${Math.ceil(bytes / 1e6)} MB`
+function rangesOf(chain: readonly Placement[]): BlockRange[] {
+  return chain.map((stage) => stage.range)
 }

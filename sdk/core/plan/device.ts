@@ -15,7 +15,7 @@ export type PlanDevice = {
   /** Weights in the provider's format plus KV caches, bytes. 0 = paused. */
   readonly pledgeBytes: number
   readonly provider: Provider
-  /** Measured, ms per decoder layer and step; null before the first measurement. */
+  /** Measured, ms per decoder layer and step, whatever the range; null before the first measurement. */
   readonly msPerLayer: number | null
   /** The tab is in the background, where browsers slow it down. */
   readonly hidden: boolean
@@ -26,13 +26,8 @@ export type PlanDevice = {
   /** What it holds now, ready or on the way. */
   readonly range: BlockRange | null
   readonly ready: boolean
-}
-
-/** Guesses until a device was measured, ms per layer: only their order matters. */
-const GUESSED_MS: Readonly<Record<Provider, number>> = { cuda: 1, webgpu: 2, cpu: 4, wasm: 8 }
-
-export function msPerLayer(device: Pick<PlanDevice, 'msPerLayer' | 'provider'>): number {
-  return device.msPerLayer ?? GUESSED_MS[device.provider]
+  /** As a spare: what it keeps stored, there or on the way. */
+  readonly keep: BlockRange | null
 }
 
 /** Decoder layers of a range; the embedding and the head are no layers. */

@@ -1,5 +1,5 @@
 import type { BlockRange } from '../model/block-range.ts'
-import { layersIn, msPerLayer, type PlanDevice } from './device.ts'
+import { layersIn, type PlanDevice } from './device.ts'
 import { layerCap, longestFrom, type PlanContext } from './fit.ts'
 
 export type Placement = { readonly device: PlanDevice; readonly range: BlockRange }
@@ -45,7 +45,7 @@ function bestPlacement(
   let best: Ranked | null = null
   for (const device of free) {
     const placed = placeOne(context, device, { gaps, layers })
-    if (placed && (best === null || betterThan(placed, best))) best = placed
+    if (placed && (best === null || betterThan(context, placed, best))) best = placed
   }
   return best
 }
@@ -100,11 +100,11 @@ function startsIn(context: PlanContext, device: PlanDevice, gap: BlockRange): nu
   return starts
 }
 
-function betterThan(a: Ranked, b: Ranked): boolean {
+function betterThan(context: PlanContext, a: Ranked, b: Ranked): boolean {
   if (a.device.hidden !== b.device.hidden) return b.device.hidden
   if (a.layers !== b.layers) return a.layers > b.layers
   if (a.cachedBytes !== b.cachedBytes) return a.cachedBytes > b.cachedBytes
-  const faster = msPerLayer(a.device) - msPerLayer(b.device)
+  const faster = context.msPerLayer(a.device) - context.msPerLayer(b.device)
   return faster === 0 ? a.device.peer < b.device.peer : faster < 0
 }
 

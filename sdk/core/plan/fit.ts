@@ -1,24 +1,42 @@
 import type { BlockRange } from '../model/block-range.ts'
 import { blockPieces } from '../model/manifest.ts'
 import { layersIn, type PlanDevice, type PlanModel } from './device.ts'
+import { createHopTable, UNKNOWN_HOP_MS } from './hop-table.ts'
 import { createStageSizes, type StageSizes } from './memory.ts'
+import type { HopCost } from './route.ts'
+import { createWork, type Work } from './work.ts'
 
 /** Everything one planning run shares. */
 export type PlanContext = {
   readonly model: PlanModel
   readonly sizes: StageSizes
+  readonly work: Work
   readonly blockCount: number
   /** At least so many stages in a chain, where there are layers enough. */
   readonly minStages: number
   /** No stage holds more layers than this. */
   readonly maxLayers: number
+  /** Measured, or guessed from those that were. */
+  msPerLayer(device: PlanDevice): number
+  hopMs(from: PlanDevice, to: PlanDevice): number
   /** Bytes of a block's pieces that a device has stored already. */
   cachedBytes(device: PlanDevice, range: BlockRange): number
   /** Whether a device has every piece of a block stored. */
   stores(device: PlanDevice, block: number): boolean
 }
 
-export function createPlanContext(model: PlanModel, minStages: number): PlanContext {
+export type PlanInput = {
+  readonly model: PlanModel
+  readonly devices: readonly PlanDevice[]
+  readonly minStages: number
+  /** Default: the same for every pair. */
+  readonly hopMs?: HopCost
+}
+
+export function createPlanContext(input: PlanInput): PlanContext {
+  const { model, devices, minStages, hopMs = () => UNKNOWN_HOP_MS } = input
+  const work = createWork(model)
+  const scale = speedScale(work, devices)
   const stages = Math.max(1, Math.min(minStages, model.layerCount))
   const pieces = model.blocks.map((block) => blockPieces(block))
   const perDevice = new Map<PlanDevice, number[]>()
@@ -36,6 +54,9 @@ export function createPlanContext(model: PlanModel, minStages: number): PlanCont
   return {
     model,
     sizes: createStageSizes(model),
+    work,
+    msPerLayer: (device) => device.msPerLayer ?? work.guessMs(device.provider) * scale,
+    hopMs: createHopTable(devices, hopMs),
     blockCount: model.blocks.length,
     minStages: stages,
     maxLayers: Math.ceil(model.layerCount / stages),
@@ -81,4 +102,12 @@ export function longestFrom(
     end += 1
   }
   return end === start ? null : { start, end }
+}
+
+/** How much slower than the guess the devices are that were measured: their median; 1 before the first. */
+function speedScale(work: Work, devices: readonly PlanDevice[]): number {
+  const ratios = devices.flatMap(({ msPerLayer, provider }) =>
+    msPerLayer === null ? [] : [msPerLayer / work.guessMs(provider)],
+  )
+  return ratios.sort((a, b) => a - b)[Math.floor((ratios.length - 1) / 2)] ?? 1
 }

@@ -1,5 +1,5 @@
 import type { BlockRange } from '../model/block-range.ts'
-import { layersIn, msPerLayer, type PlanDevice } from './device.ts'
+import { layersIn, type PlanDevice } from './device.ts'
 import { layerCap, longestFrom, type PlanContext } from './fit.ts'
 
 type FreshStage = { readonly device: PlanDevice; readonly range: BlockRange }
@@ -17,6 +17,7 @@ export function freshChain(
 ): readonly FreshStage[] | null {
   const rooms = new Map(devices.map((device) => [device, room(context, device)]))
   const roomOf = (device: PlanDevice): number => rooms.get(device) ?? 0
+  const faster = fasterIn(context)
   const roomiest = [...devices].sort(
     (a, b) => Number(a.hidden) - Number(b.hidden) || roomOf(b) - roomOf(a) || faster(a, b),
   )
@@ -39,13 +40,14 @@ function room(context: PlanContext, device: PlanDevice): number {
   return range === null ? 0 : layersIn(range, context.model.layerCount)
 }
 
-function faster(a: PlanDevice, b: PlanDevice): number {
-  return msPerLayer(a) - msPerLayer(b) || (a.peer < b.peer ? -1 : 1)
+function fasterIn(context: PlanContext): (a: PlanDevice, b: PlanDevice) => number {
+  return (a, b) => context.msPerLayer(a) - context.msPerLayer(b) || (a.peer < b.peer ? -1 : 1)
 }
 
 /** Tries the orders in which the devices are most likely to fit: as they stand, fastest first, smallest last. */
 function arrange(context: PlanContext, devices: readonly PlanDevice[]): FreshStage[] | null {
   const homes = new Map(devices.map((device) => [device, home(context, device)]))
+  const faster = fasterIn(context)
   const settled = [...devices].sort(
     (a, b) => (homes.get(a) ?? 0) - (homes.get(b) ?? 0) || faster(a, b),
   )
@@ -96,20 +98,19 @@ function speedUp(
   all: readonly PlanDevice[],
 ): FreshStage[] {
   let chain = start
+  const faster = fasterIn(context)
+  const slowestFirst = (a: PlanDevice, b: PlanDevice): number =>
+    Number(b.hidden) - Number(a.hidden) || context.msPerLayer(b) - context.msPerLayer(a)
   const spare = all.filter((device) => !chain.some((stage) => stage.device === device)).sort(faster)
   for (const device of spare) {
     if (device.hidden) continue
     const slowest = chain.map((stage) => stage.device).sort(slowestFirst)[0]
-    if (!slowest || (!slowest.hidden && msPerLayer(slowest) <= msPerLayer(device))) break
+    if (!slowest || (!slowest.hidden && faster(slowest, device) < 0)) break
     const members = chain.map((stage) => (stage.device === slowest ? device : stage.device))
     const better = arrange(context, members)
     if (better && better.length <= chain.length) chain = better
   }
   return chain
-}
-
-function slowestFirst(a: PlanDevice, b: PlanDevice): number {
-  return Number(b.hidden) - Number(a.hidden) || msPerLayer(b) - msPerLayer(a)
 }
 
 function anyOrder(context: PlanContext, devices: readonly PlanDevice[]): FreshStage[] | null {

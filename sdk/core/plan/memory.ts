@@ -14,24 +14,32 @@ export type StageSizes = {
 
 /** Sums once, so that asking for a range costs nothing. */
 export function createStageSizes(model: PlanModel): StageSizes {
-  const expanded = prefixSums(model, (block) => block.f32Bytes)
-  const packed = isQuantized(model.dtype) ? prefixSums(model, (block) => block.dataBytes) : expanded
-  // Which products a provider has no fast kernel for is decided in lower.ts.
-  const isExpanded = (provider: Provider): boolean =>
-    provider === 'wasm' || (provider === 'cpu' && model.dtype === 'q8')
+  const known = new Map<boolean, readonly number[]>()
   return {
     bytes(provider, range) {
-      const sums = isExpanded(provider) ? expanded : packed
+      const expanded = isExpanded(model, provider)
+      const sums = known.get(expanded) ?? prefixSums(model, provider)
+      known.set(expanded, sums)
       return (sums[range.end] ?? Infinity) - (sums[range.start] ?? 0)
     },
   }
 }
 
-function prefixSums(model: PlanModel, weightBytes: (block: Block) => number): number[] {
+/** Weights of a block in the provider's format. */
+export function weightBytes(model: PlanModel, provider: Provider, block: Block): number {
+  return isExpanded(model, provider) ? block.f32Bytes : block.dataBytes
+}
+
+/** Which products a provider has no fast kernel for is decided in lower.ts. */
+function isExpanded({ dtype }: PlanModel, provider: Provider): boolean {
+  return !isQuantized(dtype) || provider === 'wasm' || (provider === 'cpu' && dtype === 'q8')
+}
+
+function prefixSums(model: PlanModel, provider: Provider): number[] {
   const cacheBytes = kvBytesPerToken(model) * model.contextLength * PLANNED_SESSIONS
   const sums = [0]
   for (const [index, block] of model.blocks.entries()) {
-    const held = weightBytes(block) + (block.kind === 'layer' ? cacheBytes : 0)
+    const held = weightBytes(model, provider, block) + (block.kind === 'layer' ? cacheBytes : 0)
     sums.push((sums[index] ?? 0) + held)
   }
   return sums

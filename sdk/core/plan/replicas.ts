@@ -1,34 +1,72 @@
-import { sameRange, type BlockRange } from '../model/block-range.ts'
-import { layersIn, msPerLayer, type PlanDevice } from './device.ts'
+import type { PlanDevice } from './device.ts'
 import { fits, type PlanContext } from './fit.ts'
 import type { Placement } from './fill.ts'
-
-/** A stage of the chain and who holds exactly its range. */
-type Span = { readonly range: BlockRange; readonly holders: readonly PlanDevice[] }
+import { keepsUp } from './improve.ts'
+import { stepMs } from './lap.ts'
+import { strength, type Span } from './spans.ts'
 
 /**
- * Gives devices that no gap needs to the weakest span that they can hold: fewest visible holders, then the
- * slowest, then what the device has stored.
+ * Holders of one span that a swarm can use: more answers at once than the host lets run, and some to lose. Who
+ * comes after them only keeps the pieces.
+ */
+const COPIES_MAX = 8
+
+type Replicated = { readonly placements: readonly Placement[]; readonly spans: readonly Span[] }
+
+/**
+ * Gives devices that no gap needs to the weakest span that they can hold: fewest visible holders, then what the
+ * device has stored, then the slowest. One that holds the whole model and keeps up with the chain takes it whole, so that it
+ * can answer alone. `others`: spans of further chains, for devices that no span of the first one fits.
  */
 export function placeReplicas(
   context: PlanContext,
-  start: readonly Span[],
-  free: readonly PlanDevice[],
-): { readonly placements: readonly Placement[]; readonly spans: readonly Span[] } {
-  let spans = [...start]
+  input: {
+    readonly chain: readonly Placement[] | null
+    readonly spans: readonly Span[]
+    readonly others: readonly Span[]
+    readonly free: readonly PlanDevice[]
+  },
+): Replicated {
+  let spans = [...input.spans]
+  let others = [...input.others]
   const placements: Placement[] = []
-  const order = [...free].sort(
-    (a, b) => Number(a.hidden) - Number(b.hidden) || msPerLayer(a) - msPerLayer(b),
+  const order = [...input.free].sort(
+    (a, b) => Number(a.hidden) - Number(b.hidden) || context.msPerLayer(a) - context.msPerLayer(b),
   )
   for (const device of order) {
-    const span = weakestFor(context, spans, device)
+    const whole = wholeSpan(context, input.chain, device)
+    if (whole !== null && ![...spans, ...others].some((span) => isWhole(context, span)))
+      others = [...others, whole]
+    const span =
+      (whole &&
+        weakestFor(
+          context,
+          others.filter((one) => isWhole(context, one)),
+          device,
+        )) ??
+      weakestFor(context, spans, device) ??
+      weakestFor(context, others, device)
     if (span === null) continue
     placements.push({ device, range: span.range })
-    spans = spans.map((other) =>
-      other === span ? { range: span.range, holders: [...span.holders, device] } : other,
-    )
+    const joined = (other: Span): Span =>
+      other === span ? { range: span.range, holders: [...span.holders, device] } : other
+    spans = spans.map(joined)
+    others = others.map(joined)
   }
   return { placements, spans }
+}
+
+function wholeSpan(
+  context: PlanContext,
+  chain: readonly Placement[] | null,
+  device: PlanDevice,
+): Span | null {
+  if (chain === null || device.hidden || !keepsUp(context, device, chain)) return null
+  return { range: { start: 0, end: context.blockCount }, holders: [] }
+}
+
+function isWhole(context: PlanContext, { range }: Span): boolean {
+  return range.start === 0 && range.end === context.blockCount
 }
 
 /**
@@ -54,33 +92,22 @@ export function moveReplica(
 }
 
 function weakestFor(context: PlanContext, spans: readonly Span[], device: PlanDevice): Span | null {
-  const possible = spans.filter((span) => fits(context, device, span.range))
+  const possible = spans.filter(
+    (span) => strength(span) < COPIES_MAX && fits(context, device, span.range),
+  )
   const cached = (span: Span): number => context.cachedBytes(device, span.range)
   return (
     [...possible].sort(
       (a, b) =>
         strength(a) - strength(b) ||
         cached(b) - cached(a) ||
-        bestMs(context, b) - bestMs(context, a) ||
+        fastestMs(context, b) - fastestMs(context, a) ||
         a.range.start - b.range.start,
     )[0] ?? null
   )
 }
 
-/** A hidden tab may stop at any moment, so it doesn't count. */
-function strength(span: Span): number {
-  return span.holders.filter((device) => !device.hidden).length
-}
-
-function bestMs(context: PlanContext, span: Span): number {
-  const layers = layersIn(span.range, context.model.layerCount)
-  return layers * Math.min(...span.holders.map(msPerLayer))
-}
-
-/** The spans of a chain with all their holders. */
-export function spansOf(ranges: readonly BlockRange[], placed: readonly Placement[]): Span[] {
-  return ranges.map((range) => ({
-    range,
-    holders: placed.filter((item) => sameRange(item.range, range)).map((item) => item.device),
-  }))
+/** The step of its fastest holder, ms: the slower, the more the span needs another one. */
+export function fastestMs(context: PlanContext, { range, holders }: Span): number {
+  return Math.min(...holders.map((device) => stepMs(context, device, range)))
 }

@@ -1,6 +1,10 @@
 import type { PeerId } from '../ids.ts'
+import { blockPieces } from '../model/manifest.ts'
 import { createStageSizes } from '../plan/memory.ts'
+import { updateSpeed, type Speed } from '../plan/speed.ts'
+import { createWork } from '../plan/work.ts'
 import type { SwarmEvent } from './events.ts'
+import { forgotten } from './hops.ts'
 import type { Assignment, PairState, PeerState, RouteEntry, SwarmState } from './state.ts'
 
 type EventOf<Kind extends SwarmEvent['kind']> = Extract<SwarmEvent, { kind: Kind }>
@@ -45,8 +49,11 @@ export function peerJoined(
     pledgeDueSince: now,
     pledge: null,
     pledged: false,
+    sharesPieces: event.sharesPieces ?? false,
+    accusers: [],
     assignment: null,
     stepMs: null,
+    speed: null,
     steps: 0,
     tokens: 0,
     computedAt: null,
@@ -61,12 +68,14 @@ export function peerJoined(
 }
 
 function returned(former: PeerState, fresh: PeerState): PeerState {
-  const { stepMs, tokens, memoryLimit, strikes, goodAnswers, assignment, pledge } = former
+  const { stepMs, speed, tokens, memoryLimit, strikes, goodAnswers, assignment, pledge } = former
   return {
     ...fresh,
+    accusers: former.accusers,
     pledge,
     assignment: assignment === null ? null : unconfirmed(assignment),
     stepMs,
+    speed,
     tokens,
     memoryLimit,
     strikes,
@@ -78,7 +87,7 @@ function returned(former: PeerState, fresh: PeerState): PeerState {
 
 /** The order is given again with a new number as soon as the device pledged. */
 function unconfirmed(assignment: Assignment): Assignment {
-  return { ...assignment, number: 0, state: 'ordered', doneBytes: 0, fetchedBytes: 0 }
+  return { ...assignment, number: 0, state: 'ordered', doneBytes: 0, fetchedBytes: 0, peerBytes: 0 }
 }
 
 export function peerDropped(
@@ -96,7 +105,7 @@ export function peerGone(state: SwarmState, peer: PeerId): SwarmState {
   const pairs = new Map(
     [...state.pairs].filter(([, pair]) => pair.from !== peer && pair.to !== peer),
   )
-  return replanned({ ...state, peers, pairs })
+  return replanned({ ...state, peers, pairs, knownHops: forgotten(state, peer) })
 }
 
 /** Whoever was not heard for a while counts again at once. */
@@ -170,18 +179,51 @@ function raised(peer: PeerState, event: EventOf<'pledged'>): boolean {
 export function stageReported(state: SwarmState, event: EventOf<'stage-reported'>): SwarmState {
   const before = state.peers.get(event.peer)?.assignment
   if (before?.number !== event.assignment || before.range === null) return state
-  const next = withPeer(state, event.peer, (peer) => {
+  const peerBytes = Math.min(event.peerBytes ?? 0, event.fetchedBytes)
+  const counted = withPieceBytes(state, before, { ...event, peerBytes })
+  const next = withPeer(counted, event.peer, (peer) => {
     const assignment: Assignment = {
       ...before,
       state: event.state,
       doneBytes: event.doneBytes,
       totalBytes: event.totalBytes,
       fetchedBytes: event.fetchedBytes,
+      peerBytes,
     }
-    if (event.state !== 'failed') return { ...peer, assignment }
-    return failed(state, { ...peer, assignment }, event)
+    if (event.state === 'failed') return failed(state, { ...peer, assignment }, event)
+    return {
+      ...peer,
+      assignment,
+      pledge: event.state === 'ready' ? stored(state, peer) : peer.pledge,
+    }
   })
   return before.state === event.state ? next : replanned(blamed(next, event))
+}
+
+type Fetched = { readonly fetchedBytes: number; readonly peerBytes: number }
+
+/** What is new since the last report; a device that takes back what it said counts nothing. */
+function withPieceBytes(state: SwarmState, before: Fetched, after: Fetched): SwarmState {
+  const peers = Math.max(0, after.peerBytes - before.peerBytes)
+  const all = Math.max(0, after.fetchedBytes - before.fetchedBytes)
+  if (all === 0) return state
+  const { pieceBytes } = state
+  return {
+    ...state,
+    pieceBytes: {
+      host: pieceBytes.host + Math.max(0, all - peers),
+      peers: pieceBytes.peers + Math.min(all, peers),
+    },
+  }
+}
+
+/** A device that holds its blocks has stored their pieces, whatever it said when it pledged. */
+function stored(state: SwarmState, peer: PeerState): PeerState['pledge'] {
+  const { pledge, assignment } = peer
+  if (pledge === null || !assignment?.range) return pledge
+  const { start, end } = assignment.range
+  const held = state.model.blocks.slice(start, end).flatMap(blockPieces)
+  return { ...pledge, cached: new Set([...pledge.cached, ...held.map(({ sha256 }) => sha256)]) }
 }
 
 /** A model that no device can load is given up, with the reason of the last one that tried. */
@@ -214,14 +256,31 @@ export function statsReported(
   const peer = state.peers.get(event.peer)
   if (peer?.assignment?.number !== event.assignment) return state
   const { steps, tokens } = event
-  // Nothing measured, or less than its clock can tell: no reason to believe that it takes no time.
-  const stepMs = event.stepMs === null || event.stepMs === 0 ? peer.stepMs : event.stepMs
+  const measuredMs = measured(event)
+  const stepMs = measuredMs ?? peer.stepMs
   const computedAt = steps === peer.steps ? peer.computedAt : now
-  const told = { stepMs, steps, tokens, computedAt }
+  const speed = measuredSpeed(state, peer, measuredMs)
+  const told = { stepMs, speed, steps, tokens, computedAt }
   const next = withPeer(state, event.peer, (before) => ({ ...before, ...told }))
-  const before = peer.stepMs ?? 0
-  const rerouted = Math.abs((stepMs ?? 0) - before) > before * SPEED_CHANGE
-  return rerouted ? { ...next, links: next.links + 1 } : next
+  if (speed?.settledMs !== peer.speed?.settledMs) return replanned(next)
+  return isOtherStep(peer.stepMs ?? 0, stepMs ?? 0) ? { ...next, links: next.links + 1 } : next
+}
+
+/** 0 is less than its clock can tell: no reason to believe that it takes no time. */
+function measured({ stepMs }: EventOf<'stats-reported'>): number | null {
+  return stepMs === 0 ? null : stepMs
+}
+
+function isOtherStep(before: number, after: number): boolean {
+  return Math.abs(after - before) > before * SPEED_CHANGE
+}
+
+/** A measurement belongs to the device: it says how fast it will be with any other range. */
+function measuredSpeed(state: SwarmState, peer: PeerState, stepMs: number | null): Speed | null {
+  const range = peer.assignment?.range
+  if (stepMs === null || !range || peer.pledge === null) return peer.speed
+  const layers = createWork(state.model).layers(peer.pledge.provider, range)
+  return layers === 0 ? peer.speed : updateSpeed(peer.speed, stepMs / layers)
 }
 
 export function struck(state: SwarmState, event: EventOf<'struck'>): SwarmState {
@@ -256,12 +315,19 @@ export function assigned(state: SwarmState, event: EventOf<'assigned'>): SwarmSt
   const assignment: Assignment = {
     number: state.nextAssignment,
     range: event.range,
+    keep: event.keep,
     reason: event.reason,
     state: 'ordered',
     doneBytes: 0,
     totalBytes: 0,
     fetchedBytes: 0,
+    peerBytes: 0,
   }
   const next = withPeer(state, event.peer, (peer) => ({ ...peer, assignment, stepMs: null }))
-  return { ...next, nextAssignment: state.nextAssignment + 1, links: state.links + 1 }
+  return {
+    ...next,
+    nextAssignment: state.nextAssignment + 1,
+    links: state.links + 1,
+    sourcesSoughtAt: -Infinity,
+  }
 }

@@ -1,6 +1,7 @@
 import { answered } from './apply-peers.ts'
 import type { SwarmEvent } from './events.ts'
 import type { FinishReason } from '../session/request.ts'
+import { predictLap } from './predict.ts'
 import type { RequestPhase, RequestState, SwarmState } from './state.ts'
 import { withToken, type TokenList } from '../session/token-list.ts'
 import { isOver, isRouted, pairBetween } from './views.ts'
@@ -50,6 +51,7 @@ export function asked(state: SwarmState, event: EventOf<'asked'>, now: number): 
     progressAt: now,
     positions: [],
     timings: null,
+    prediction: null,
     stageMs: [],
     wireMs: [],
     reason: null,
@@ -71,6 +73,7 @@ export function sessionOpened(
     stages: event.stages,
     keep: event.keep,
     stageMs: event.stages.map(() => null),
+    prediction: predictLap(state, event.stages),
     wireMs: [],
     ready: [],
     repairs: request.broken === null ? request.repairs : request.repairs + 1,

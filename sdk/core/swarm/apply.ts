@@ -89,7 +89,7 @@ function settle(state: SwarmState, event: Decision, now: number): SwarmState {
     case 'assigned':
       return peers.assigned(state, event)
     case 'planned':
-      return { ...state, planned: state.topology, unassigned: event.unassigned }
+      return { ...state, planned: state.topology, plan: event.plan, unassigned: event.plan.missing }
     case 'routed':
       return { ...state, routed: state.links, route: event.route }
     case 'pair-opened':
@@ -98,6 +98,8 @@ function settle(state: SwarmState, event: Decision, now: number): SwarmState {
       return pairs.pairRetried(state, event, now)
     case 'pair-closed':
       return pairs.pairClosed(state, event)
+    case 'sources-sought':
+      return { ...state, sourcesSoughtAt: now }
     case 'session-opened':
       return requests.sessionOpened(state, event, now)
     case 'session-broken':

@@ -52,7 +52,13 @@ function settle(state: SwarmState, change: ModelChange): readonly Decision[] {
  */
 export function whyTooLarge(state: SwarmState, { model, minStages }: ServedModel): string | null {
   if (bestRoute(state, false) === null) return null
-  const devices = planDevices(state).map((device) => ({ ...device, range: null, ready: false }))
+  const devices = planDevices(state).map((device) => ({
+    ...device,
+    msPerLayer: null,
+    range: null,
+    ready: false,
+    keep: null,
+  }))
   const { missing } = planSwarm({ model, devices, minStages })
   if (missing.length === 0) return null
   const what = missing.map((range) => describeRange(range, model.layerCount)).join(', ')

@@ -2,7 +2,7 @@ import { PAIR_LINGER_MS, PAIR_OPEN_MS, PAIR_RETRY_MAX_MS, PAIR_RETRY_MS } from '
 import type { PeerId } from '../ids.ts'
 import type { Decision } from './events.ts'
 import type { PairState, RouteEntry, SwarmState } from './state.ts'
-import { isActive, neighbours, pairBetween } from './views.ts'
+import { isActive, joins, neighbours, pairBetween } from './views.ts'
 
 /** Neighbours of the next route and of running sessions are linked ahead of time; failed links are retried. */
 export function decidePairs(state: SwarmState, now: number): readonly Decision[] {
@@ -11,6 +11,7 @@ export function decidePairs(state: SwarmState, now: number): readonly Decision[]
   if (opened.length > 0) return opened
   const decisions: Decision[] = []
   for (const pair of state.pairs.values()) {
+    if (pair.purpose !== 'ring') continue
     const isWanted = wanted.some(([a, b]) => joins(pair, a, b))
     if (!isWanted && now - pair.since > PAIR_LINGER_MS)
       decisions.push({ kind: 'pair-closed', pair: pair.pair, reason: 'no longer neighbours' })
@@ -52,8 +53,4 @@ function retryPause(failures: number): number {
 
 function connected(state: SwarmState, peer: PeerId): boolean {
   return state.peers.get(peer)?.droppedAt === null
-}
-
-function joins(pair: PairState, a: PeerId, b: PeerId): boolean {
-  return (pair.from === a && pair.to === b) || (pair.from === b && pair.to === a)
 }

@@ -4,9 +4,11 @@ import { sameRange } from '../model/block-range.ts'
 import { planSwarm, type PlannedDevice } from '../plan/assign.ts'
 import { decideModel } from './decide-model.ts'
 import { decidePairs } from './decide-pairs.ts'
+import { decidePieces } from './decide-pieces.ts'
 import { repairSessions } from './decide-repair.ts'
 import { decideRequests, openSession, startSession } from './decide-requests.ts'
 import type { Decision } from './events.ts'
+import { hopCosts } from './hops.ts'
 import type { PeerState, SwarmState } from './state.ts'
 import { bestRoute, isAwaited, isRouted, planDevices } from './views.ts'
 
@@ -22,7 +24,7 @@ export function decide(state: SwarmState, now: number): readonly Decision[] {
   return []
 }
 
-/** In order of urgency: who is gone, what broke, who holds what, who talks to whom, what may start. */
+/** In order of urgency: who is gone, what broke, who holds what, who talks to whom, who fetches from whom, what may start. */
 const CHECKS: readonly ((state: SwarmState, now: number) => readonly Decision[])[] = [
   forgetLost,
   missSilent,
@@ -31,6 +33,7 @@ const CHECKS: readonly ((state: SwarmState, now: number) => readonly Decision[])
   assignBlocks,
   chooseRoute,
   decidePairs,
+  decidePieces,
   startSession,
   repairSessions,
   openSession,
@@ -67,12 +70,19 @@ function assignBlocks(state: SwarmState): readonly Decision[] {
     model: state.model,
     devices: planDevices(state),
     minStages: state.minStages,
+    hopMs: hopCosts(state),
   })
   const busy = busyPeers(state)
   const orders = plan.assignments
     .filter((planned) => mustOrder(state.peers.get(planned.peer), planned, busy))
-    .map(({ peer, range, reason }): Decision => ({ kind: 'assigned', peer, range, reason }))
-  return [...orders, { kind: 'planned', unassigned: plan.missing }]
+    .map(({ peer, range, keep, reason }): Decision => ({
+      kind: 'assigned',
+      peer,
+      range,
+      keep,
+      reason,
+    }))
+  return [...orders, { kind: 'planned', plan }]
 }
 
 /** A device that computes answers is left to finish them; the end of each brings a new plan. */
@@ -86,7 +96,8 @@ function mustOrder(
   // Number 0: the device came back and must be told again.
   if (assignment === null || assignment.number === 0) return true
   if (!sameRange(assignment.range, planned.range)) return !busy.has(peer.peer)
-  return planned.range === null && assignment.reason !== planned.reason
+  if (planned.range !== null) return false
+  return assignment.reason !== planned.reason || !sameRange(assignment.keep, planned.keep)
 }
 
 function busyPeers(state: SwarmState): ReadonlySet<PeerId> {

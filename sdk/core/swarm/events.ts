@@ -1,9 +1,18 @@
 import type { WireError } from '../errors.ts'
 import type { PairId, PeerId, RequestId, SessionId } from '../ids.ts'
 import type { BlockRange } from '../model/block-range.ts'
+import type { SwarmPlan } from '../plan/assign.ts'
 import type { SamplingParams } from '../sampling/params.ts'
 import type { FinishReason, RequestTimings } from '../session/request.ts'
-import type { LinkPath, PeerRole, Pledge, RouteEntry, ServedModel, StageReady } from './state.ts'
+import type {
+  LinkPath,
+  PairState,
+  PeerRole,
+  Pledge,
+  RouteEntry,
+  ServedModel,
+  StageReady,
+} from './state.ts'
 
 /** What happened outside, as checked by the service. */
 export type Observation =
@@ -12,6 +21,8 @@ export type Observation =
       readonly peer: PeerId
       readonly name: string
       readonly role: PeerRole
+      /** It fetches pieces from peers and gives them; no when absent. */
+      readonly sharesPieces?: boolean
     }
   /** The socket was lost; the device may come back. */
   | { readonly kind: 'peer-dropped'; readonly peer: PeerId }
@@ -32,6 +43,7 @@ export type Observation =
       readonly doneBytes: number
       readonly totalBytes: number
       readonly fetchedBytes: number
+      readonly peerBytes?: number | undefined
       readonly error: WireError | null
     }
   | {
@@ -51,6 +63,7 @@ export type Observation =
       readonly state: 'open' | 'closed'
       readonly path: LinkPath
       readonly rttMs: number | null
+      readonly error?: WireError | undefined
     }
   /** `sessions`: rows that it has computed of each. */
   | {
@@ -117,11 +130,20 @@ export type Decision =
       readonly kind: 'assigned'
       readonly peer: PeerId
       readonly range: BlockRange | null
+      readonly keep: BlockRange | null
       readonly reason: string
     }
-  | { readonly kind: 'planned'; readonly unassigned: readonly BlockRange[] }
+  | { readonly kind: 'planned'; readonly plan: SwarmPlan }
   | { readonly kind: 'routed'; readonly route: readonly RouteEntry[] | null }
-  | { readonly kind: 'pair-opened'; readonly from: PeerId; readonly to: PeerId }
+  | {
+      readonly kind: 'pair-opened'
+      readonly from: PeerId
+      readonly to: PeerId
+      /** `ring` when absent. */
+      readonly purpose?: PairState['purpose']
+    }
+  /** Nobody who fetches can be given another source for now. */
+  | { readonly kind: 'sources-sought' }
   | { readonly kind: 'pair-retried'; readonly pair: PairId }
   | { readonly kind: 'pair-closed'; readonly pair: PairId; readonly reason: string }
   | {

@@ -2,11 +2,14 @@ import type { WireError } from '../errors.ts'
 import type { ModelId, PairId, PeerId, PieceHash, RequestId, SessionId } from '../ids.ts'
 import type { BlockRange } from '../model/block-range.ts'
 import type { Provider } from '../model/provider.ts'
+import type { SwarmPlan } from '../plan/assign.ts'
 import type { PlanModel } from '../plan/device.ts'
+import type { Speed } from '../plan/speed.ts'
 import type { SamplingParams } from '../sampling/params.ts'
 import type { FinishReason, RequestTimings } from '../session/request.ts'
 import type { StageRows } from '../session/resume-plan.ts'
 import type { TokenList } from '../session/token-list.ts'
+import type { LapPrediction } from './predict.ts'
 
 export type PeerRole = 'worker' | 'asker' | 'watcher'
 
@@ -14,6 +17,7 @@ export type Pledge = {
   readonly memoryBytes: number
   readonly provider: Provider
   readonly threads: number
+  /** Pieces that it has stored. */
   readonly cached: ReadonlySet<PieceHash>
   readonly hidden: boolean
 }
@@ -22,11 +26,15 @@ export type Pledge = {
 export type Assignment = {
   readonly number: number
   readonly range: BlockRange | null
+  /** As a spare: what it keeps stored without loading it. */
+  readonly keep: BlockRange | null
   readonly reason: string
   readonly state: 'ordered' | 'fetching' | 'loading' | 'ready' | 'failed'
   readonly doneBytes: number
   readonly totalBytes: number
   readonly fetchedBytes: number
+  /** Those of them that came from peers. */
+  readonly peerBytes: number
 }
 
 export type PeerState = {
@@ -47,9 +55,15 @@ export type PeerState = {
   readonly pledge: Pledge | null
   /** Pledged on this connection and for the present model: only then may it be given orders. */
   readonly pledged: boolean
+  /** It fetches pieces from peers and gives them. */
+  readonly sharesPieces: boolean
+  /** Who said that it sent wrong bytes for a piece. */
+  readonly accusers: readonly PeerId[]
   readonly assignment: Assignment | null
   /** Mean of recent decode steps with the present range, ms. */
   readonly stepMs: number | null
+  /** The device's own, whatever it held when it was measured; null before the first measurement. */
+  readonly speed: Speed | null
   readonly steps: number
   readonly tokens: number
   /** When it last told of steps that were new, ms; null before the first. */
@@ -66,9 +80,10 @@ export type PeerState = {
 
 export type LinkPath = 'direct' | 'turn' | 'relay' | 'local'
 
-/** The link between two peers. `from` is the initiator. */
+/** The link between two peers. `from` is the initiator; on a link for pieces it is the one that fetches. */
 export type PairState = {
   readonly pair: PairId
+  readonly purpose: 'ring' | 'pieces'
   readonly from: PeerId
   readonly to: PeerId
   /** Raised for every new try; reports about older ones are stale. */
@@ -136,6 +151,8 @@ export type RequestState = {
   /** Rows that each stage has computed, as far as they told. */
   readonly positions: readonly number[]
   readonly timings: RequestTimings | null
+  /** What a lap of the present route was expected to take; null before it has one. */
+  readonly prediction: LapPrediction | null
   /** Mean compute of a decode step by stage, ms; null before a stage reported. */
   readonly stageMs: readonly (number | null)[]
   /** Half the round trip of the link behind each stage when the laps were timed last, ms. */
@@ -182,6 +199,8 @@ export type SwarmState = {
   readonly changeFailure: { readonly name: string; readonly error: WireError } | null
   readonly peers: ReadonlyMap<PeerId, PeerState>
   readonly pairs: ReadonlyMap<PairId, PairState>
+  /** Cost of hops over links that are closed now, by both peers, ms. */
+  readonly knownHops: ReadonlyMap<string, number>
   /** In the order of arrival; ended ones stay a while for the dashboard. */
   readonly requests: ReadonlyMap<string, RequestState>
   /** Raised by whatever the planner looks at; `planned` is the number it saw last. */
@@ -190,8 +209,12 @@ export type SwarmState = {
   /** Raised by whatever the router looks at. */
   readonly links: number
   readonly routed: number
+  /** When sources of pieces were sought last and none was found, ms; -Infinity once one may be found again. */
+  readonly sourcesSoughtAt: number
   /** Blocks that the last plan could give to nobody. */
   readonly unassigned: readonly BlockRange[]
+  /** The last plan: who is to hold what and why. null before the first. */
+  readonly plan: SwarmPlan | null
   /** The chain for the next session, linked ahead of time; null = not covered. */
   readonly route: readonly RouteEntry[] | null
   readonly nextAssignment: number
@@ -200,6 +223,8 @@ export type SwarmState = {
   readonly pairPrefix: string
   readonly nextSession: number
   readonly relayedBytes: number
+  /** Bytes of pieces that devices fetched, by where they came from. */
+  readonly pieceBytes: { readonly host: number; readonly peers: number }
   readonly laps: number
 }
 
@@ -218,18 +243,22 @@ export function emptySwarm(input: {
     changeFailure: null,
     peers: new Map(),
     pairs: new Map(),
+    knownHops: new Map(),
     requests: new Map(),
     topology: 0,
     planned: 0,
     links: 0,
     routed: 0,
+    sourcesSoughtAt: -Infinity,
     unassigned: [{ start: 0, end: input.model.blocks.length }],
+    plan: null,
     route: null,
     nextAssignment: 1,
     nextPair: 1,
     pairPrefix: input.pairPrefix,
     nextSession: input.firstSession,
     relayedBytes: 0,
+    pieceBytes: { host: 0, peers: 0 },
     laps: 0,
   }
 }

@@ -1,8 +1,12 @@
 import type { PairId, PeerId } from '../ids.ts'
 import type { BlockRange } from '../model/block-range.ts'
-import { layersIn, msPerLayer, type PlanDevice } from '../plan/device.ts'
+import type { PlanDevice } from '../plan/device.ts'
+import { UNKNOWN_HOP_MS } from '../plan/hop-table.ts'
+import { withHidden } from '../plan/lap.ts'
 import { cheapestRoute, type Route, type RouteStage } from '../plan/route.ts'
 import { uncovered } from '../plan/tiling.ts'
+import { hopCosts } from './hops.ts'
+import { createStepPredictor, loadPerPeer } from './predict.ts'
 import type { PairState, PeerState, RequestState, RouteEntry, SwarmState } from './state.ts'
 
 /** Questions that several parts ask of the state. */
@@ -31,10 +35,15 @@ export function isAwaited(peer: Pick<PeerState, 'droppedAt' | 'pledge' | 'pledge
   return peer.droppedAt === null && peer.pledge !== null && !peer.pledged
 }
 
+/** The link of the ring. */
 export function pairBetween(state: SwarmState, a: PeerId, b: PeerId): PairState | null {
   for (const pair of state.pairs.values())
-    if ((pair.from === a && pair.to === b) || (pair.from === b && pair.to === a)) return pair
+    if (pair.purpose === 'ring' && joins(pair, a, b)) return pair
   return null
+}
+
+export function joins(pair: PairState, a: PeerId, b: PeerId): boolean {
+  return (pair.from === a && pair.to === b) || (pair.from === b && pair.to === a)
 }
 
 export function otherEnd(pair: PairState, peer: PeerId): PeerId {
@@ -64,7 +73,7 @@ export function neighbours(stages: readonly RouteEntry[]): (readonly [PeerId, Pe
   return result
 }
 
-/** A new range was never measured, but the device was, as long as its measured range is the present one. */
+/** The devices as the planner sees them. */
 export function planDevices(state: SwarmState): PlanDevice[] {
   const devices: PlanDevice[] = []
   for (const peer of state.peers.values()) {
@@ -74,21 +83,16 @@ export function planDevices(state: SwarmState): PlanDevice[] {
       peer: peer.peer,
       pledgeBytes: Math.min(pledge.memoryBytes, peer.memoryLimit ?? Infinity),
       provider: pledge.provider,
-      msPerLayer: measuredMs(state, peer),
+      msPerLayer: peer.speed?.settledMs ?? null,
       hidden: pledge.hidden,
       usable: peer.setAside === null,
       cached: pledge.cached,
       range: peer.assignment?.range ?? null,
       ready: isReady(peer),
+      keep: peer.assignment?.keep ?? null,
     })
   }
   return devices
-}
-
-function measuredMs(state: SwarmState, peer: PeerState): number | null {
-  const range = peer.assignment?.range
-  if (peer.stepMs === null || !range) return null
-  return peer.stepMs / Math.max(1, layersIn(range, state.model.layerCount))
 }
 
 /** Ranges that no ready device holds. */
@@ -98,13 +102,6 @@ export function missingRanges(state: SwarmState): BlockRange[] {
   )
   return uncovered(state.model.blocks.length, ready)
 }
-
-/** Cost of a hop where nothing was measured yet, ms. An open link that was measured is usually cheaper. */
-const UNKNOWN_HOP_MS = 6
-const PATH_MS = { local: 0, direct: 0.5, turn: 3, relay: 4 } as const
-/** Browsers slow hidden tabs down two to three times, and may stop them. */
-const HIDDEN_FACTOR = 3
-const HIDDEN_MS = 20
 
 /** What a new route of a session takes over from the one that broke. */
 export type RouteMemory = {
@@ -116,8 +113,8 @@ export type RouteMemory = {
 
 /** What replacing a stage of a session costs: sending and computing again. */
 const REPLACED_STAGE_MS = 30
-/** A link that closed may need seconds to come back, or a device that nobody hears any more. */
-const BROKEN_HOP_MS = 100
+/** In the middle of an answer a link that closed is worse than a new stage: it may need seconds to come back. */
+const BROKEN_LINK_MS = 100
 
 /**
  * The cheapest chain of ready devices; with `spread`, devices that already serve sessions cost more; with
@@ -128,59 +125,24 @@ export function bestRoute(
   spread: boolean,
   memory: RouteMemory | null = null,
 ): Route | null {
-  const load = spread ? sessionsPerPeer(state) : new Map<PeerId, number>()
-  const stages = [...state.peers.values()].flatMap((peer) => {
-    const stage = routeStage(state, peer, load.get(peer.peer) ?? 0)
-    if (stage === null || memory === null) return stage ?? []
-    if (memory.shunned.includes(peer.peer)) return []
-    const isNew = !memory.stages.some((former) => former.peer === peer.peer)
-    return isNew ? { ...stage, stepMs: stage.stepMs + REPLACED_STAGE_MS } : stage
-  })
-  const hops = hopTable(state)
-  return cheapestRoute(
-    state.model.blocks.length,
-    stages,
-    (from, to) => hops.get(pairKey(from, to)) ?? UNKNOWN_HOP_MS,
-  )
-}
-
-/** `sessions`: how many it computes already. */
-function routeStage(state: SwarmState, peer: PeerState, sessions: number): RouteStage | null {
-  const range = peer.assignment?.range
-  const { pledge } = peer
-  if (!isReady(peer) || !range || pledge === null || pledge.memoryBytes === 0) return null
-  const layers = Math.max(1, layersIn(range, state.model.layerCount))
-  const ms = peer.stepMs ?? layers * msPerLayer({ msPerLayer: null, provider: pledge.provider })
-  const busy = ms * (1 + sessions)
-  const stepMs = pledge.hidden ? busy * HIDDEN_FACTOR + HIDDEN_MS : busy
-  return { peer: peer.peer, range, stepMs }
-}
-
-function hopTable(state: SwarmState): Map<string, number> {
-  const table = new Map<string, number>()
-  for (const pair of state.pairs.values()) {
-    const known = pair.state === 'open' && pair.path !== null
-    const ms =
-      known && pair.path !== null
-        ? PATH_MS[pair.path] + (pair.rttMs ?? 1) / 2
-        : pair.state === 'closed' && pair.failures > 0
-          ? BROKEN_HOP_MS * pair.failures
-          : UNKNOWN_HOP_MS * (1 + pair.failures)
-    table.set(pairKey(pair.from, pair.to), ms)
+  const load = spread ? loadPerPeer(state) : new Map<PeerId, number>()
+  const step = createStepPredictor(state)
+  const stages: RouteStage[] = []
+  for (const peer of state.peers.values()) {
+    const range = peer.assignment?.range
+    if (!isReady(peer) || !range || peer.pledge === null || peer.pledge.memoryBytes === 0) continue
+    const extraMs = memory === null ? 0 : replacementMs(memory, peer.peer)
+    const busy = step(peer, range).ms * (1 + (load.get(peer.peer) ?? 0))
+    const stepMs = withHidden(busy, peer.pledge.hidden) + extraMs
+    if (stepMs < Infinity) stages.push({ peer: peer.peer, range, stepMs })
   }
-  return table
+  const hopMs = hopCosts(state, memory === null ? UNKNOWN_HOP_MS : BROKEN_LINK_MS)
+  return cheapestRoute(state.model.blocks.length, stages, hopMs)
 }
 
-function pairKey(a: PeerId, b: PeerId): string {
-  return a < b ? `${a} ${b}` : `${b} ${a}`
-}
-
-function sessionsPerPeer(state: SwarmState): Map<PeerId, number> {
-  const counts = new Map<PeerId, number>()
-  for (const request of state.requests.values())
-    if (isActive(request))
-      for (const stage of request.stages) counts.set(stage.peer, (counts.get(stage.peer) ?? 0) + 1)
-  return counts
+function replacementMs({ stages, shunned }: RouteMemory, peer: PeerId): number {
+  if (shunned.includes(peer)) return Infinity
+  return stages.some((stage) => stage.peer === peer) ? 0 : REPLACED_STAGE_MS
 }
 
 /** True when a question can be answered now: every block ready and the chain linked. */

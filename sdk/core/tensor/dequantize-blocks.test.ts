@@ -1,18 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { dequantizeBlocks } from './dequantize-blocks.ts'
 import { dequantizeBnb4 } from './dequantize-bnb4.ts'
-import { dequantizeQ4, quantizeQ4 } from './quantize-q4.ts'
 
 describe('dequantizeBlocks', () => {
-  it('reads the 4-bit blocks that this product writes', () => {
-    const values = Float32Array.from({ length: 3 * 40 }, (_, i) => Math.sin(i))
-    const { packed, scales } = quantizeQ4(values, 3, 40)
-    const shape = { rows: 3, columns: 40, bits: 4, blockSize: 32 }
-    expect(dequantizeBlocks({ packed, scales, zeros: null, shape })).toEqual(
-      dequantizeQ4(packed, scales, 3, 40),
-    )
-  })
-
   it.each([
     { bits: 2, packed: [0b11_10_01_00], zeros: [0b01], want: [-1, 0, 1, 2] },
     { bits: 4, packed: [0x21, 0xf3], zeros: [0x03], want: [-2, -1, 0, 12] },

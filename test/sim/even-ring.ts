@@ -11,6 +11,8 @@ export type RingSetting = {
   readonly stepMs: number
   /** From one stage to the next, ms. */
   readonly hopMs: number
+  /** As in the options of a device. */
+  readonly replayBytes?: number
 }
 
 /**
@@ -28,7 +30,7 @@ export async function openEvenRing(
   seed: number,
   beforeStep?: SimOptions['beforeStep'],
 ): Promise<SimSwarm> {
-  const { stages, copies, stepMs, hopMs } = setting
+  const { stages, copies, stepMs, hopMs, replayBytes } = setting
   const sim = await createSimSwarm({
     seed,
     manifest: { ...modelOf({ layers: 6, contextLength: 512 }), eosTokenIds: [] },
@@ -38,7 +40,11 @@ export async function openEvenRing(
     ...(beforeStep === undefined ? {} : { beforeStep }),
   })
   for (let device = 0; device < stages * copies; device += 1)
-    sim.join({ pledgeBytes: 1e9, stepMs: (rows) => stepMs * (1 + ROW_SHARE * (rows - 1)) })
+    sim.join({
+      pledgeBytes: 1e9,
+      stepMs: (rows) => stepMs * (1 + ROW_SHARE * (rows - 1)),
+      ...(replayBytes === undefined ? {} : { replayBytes }),
+    })
   return sim
 }
 

@@ -4,8 +4,9 @@ import type { SimSwarm } from './sim-swarm.ts'
 import type { Question } from './unsplit.ts'
 
 /**
- * What happens when a stage is lost. `repair`: whatever the product does; what it gives up goes on by a new question.
- * `refill`: a new question with all tokens so far as its prompt. `restart`: the same question again, from its first token.
+ * What happens when a stage is lost. `repair`: what the product does. `refill`: the same where no stage keeps what it
+ * sent, so that all of them compute all tokens again. `restart`: the answer begins anew, from its first token. What the
+ * host gives up goes on by a new question with the tokens so far.
  */
 export const STRATEGIES = ['repair', 'refill', 'restart'] as const
 export type Strategy = (typeof STRATEGIES)[number]
@@ -24,7 +25,7 @@ export const PETALS: PetalsSetting = {
   copies: 3,
   seed: 1,
   answerTokens: 128,
-  minutes: 10,
+  minutes: 4,
   reopenMs: 2_000,
 }
 
@@ -32,7 +33,7 @@ export type PetalsCell = {
   readonly strategy: Strategy
   /** That a stage is lost at one of its steps. */
   readonly failure: number
-  /** Of whole answers, as the unsplit model gives them. */
+  /** Of whole answers, as the unsplit model gives them, up to the end of the last one. */
   readonly tokensPerSecond: number
   readonly answers: number
   readonly losses: number
@@ -50,7 +51,8 @@ export async function measurePetals(
 ): Promise<PetalsCell> {
   let losses = 0
   let isOver = false
-  const sim: SimSwarm = await openEvenRing(setting, setting.seed, (device) => {
+  const ring = strategy === 'refill' ? { ...setting, replayBytes: 0 } : setting
+  const sim: SimSwarm = await openEvenRing(ring, setting.seed, (device) => {
     if (isOver || dice() >= failure) return
     losses += 1
     device.kill()
@@ -62,17 +64,18 @@ export async function measurePetals(
   const from = sim.clock.now()
   const untilMs = from + setting.minutes * 60_000
   let answers = 0
+  let doneAt = Infinity
   for (; sim.clock.now() < untilMs; answers += 1) {
     const question = shortQuestion(answers, setting.answerTokens)
     const tokens = await answerWhole(sim, asker, { question, strategy, untilMs })
     if (tokens === null) break
     const expected = await sim.unsplit.answer(question)
     if (tokens.join() !== expected.join()) throw new Error(`${strategy}: not the unsplit text`)
+    doneAt = sim.clock.now()
   }
-  const ms = sim.clock.now() - from
   isOver = true
   await sim.close()
-  const tokensPerSecond = (answers * setting.answerTokens * 1_000) / ms
+  const tokensPerSecond = (answers * setting.answerTokens * 1_000) / (doneAt - from)
   return { strategy, failure, tokensPerSecond, answers, losses }
 }
 
@@ -91,7 +94,7 @@ async function answerWhole(
     if (strategy === 'restart') tokens.length = 0
     const rest = maxTokens - tokens.length
     const answer = asker.ask({ prompt: [...prompt, ...tokens], maxTokens: rest, sampling })
-    const isBroken = strategy === 'repair' ? () => false : watchBreak(sim, answer)
+    const isBroken = strategy === 'restart' ? watchBreak(sim, answer) : () => false
     await sim.pass(limitMs(), () => answer.end !== null || isBroken())
     if (answer.end === null) {
       answer.cancel()
@@ -109,12 +112,6 @@ async function answerWhole(
 function watchBreak(sim: SimSwarm, { key }: SimAnswer): () => boolean {
   return () => {
     const request = sim.host.state().requests.get(key)
-    return request !== undefined && (request.epoch > 1 || isRepaired(request.phase))
+    return request !== undefined && (request.epoch > 1 || request.phase === 'repairing')
   }
-}
-
-const UNBROKEN: ReadonlySet<string> = new Set(['queued', 'opening', 'running', 'done'])
-
-function isRepaired(phase: string): boolean {
-  return !UNBROKEN.has(phase)
 }

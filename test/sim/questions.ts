@@ -1,3 +1,4 @@
+import { REPAIR_MS } from '../../sdk/core/limits.ts'
 import { GREEDY, type SamplingParams } from '../../sdk/core/sampling/params.ts'
 import { pick, whole } from './randoms.ts'
 import type { SimAnswer } from './sim-asker.ts'
@@ -10,8 +11,8 @@ export type Outcome = 'identical' | 'honest' | 'wrong' | 'hang'
 /** A question with the answer that it must get. */
 export type Case = { readonly question: Question; readonly expected: readonly number[] }
 
-/** Silence after which an asker is left hanging: a loss is noticed in 3 s, and a route is had in a minute or not at all. */
-const HANG_MS = 75_000
+/** Silence after which an asker is left hanging: a loss is noticed in seconds, and a route is had in time or not at all. */
+const HANG_MS = REPAIR_MS + 15_000
 
 /** A question of any length, sampled in any way, whose answer has at least so many tokens. */
 export async function someQuestion(

@@ -4,6 +4,7 @@ import type { Lane } from '../../sdk/net/channel.ts'
 import { createConnector } from '../../sdk/net/connector.ts'
 import type { Timers } from '../../sdk/net/timers.ts'
 import type { StageStep } from '../../sdk/runtime/stage-runner.ts'
+import { createSessions } from '../../sdk/worker/sessions.ts'
 import { createWorker } from '../../sdk/worker/worker.ts'
 import type { Worker } from '../../sdk/worker/worker-snapshot.ts'
 import { createGate, type Gate } from './gate.ts'
@@ -17,6 +18,8 @@ export type DeviceOptions = {
   readonly pledgeBytes: number
   /** What a step of so many rows takes, ms. */
   stepMs(rows: number): number
+  /** What the device keeps to send it again; the product's own limit when absent. */
+  readonly replayBytes?: number
 }
 
 /** One life of a page: from opening it to closing it. */
@@ -83,6 +86,8 @@ export function createSimDevice(
   function open(): PageLife {
     const gate = createGate(clock)
     const { host, delayMs, links, manifest } = deps
+    const { replayBytes } = options
+    const replay = replayBytes === undefined ? {} : { replayBytes }
     const signaling = createSimSignaling({
       gate,
       host,
@@ -105,6 +110,7 @@ export function createSimDevice(
           timers: gate,
         }),
         runner,
+        makeSessions: (parts) => createSessions({ ...parts, ...replay }),
         store,
         fetchPieces: simFetch(store, gate, FETCH_BYTES_PER_MS),
         loadManifest: () => Promise.resolve(manifest),

@@ -122,7 +122,6 @@ const opened = (key: string, session: number): SwarmEvent => ({
   key,
   session: session as SessionId,
   stages: [{ peer: BOB, range: ALL }],
-  keep: 0,
 })
 const token = (position: number): SwarmEvent => ({
   kind: 'token-chosen',

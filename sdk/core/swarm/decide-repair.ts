@@ -33,9 +33,10 @@ function repair(
   const isLate = now - broken.since > REPAIR_MS
   if (session === null || isLate || broken.count >= BREAKS_MAX)
     return [givenUp(key, withoutRoute(state, broken, now))]
-  const others = bestRoute(state, true, { stages, shunned: broken.shunned })
+  const others = bestRoute(state, true, { memory: { stages, shunned: broken.shunned } })
   const mayReturn = now - request.progressAt > SECOND_CHANCE_MS
-  const route = others ?? (mayReturn ? bestRoute(state, true, { stages, shunned: [] }) : null)
+  const route =
+    others ?? (mayReturn ? bestRoute(state, true, { memory: { stages, shunned: [] } }) : null)
   if (route === null) {
     if (isOnTheWay(state) || bestRoute(state, false) !== null || now - broken.since <= HOPELESS_MS)
       return []
@@ -48,6 +49,7 @@ function repair(
       kind: 'session-opened',
       key,
       session,
+      epoch: request.epoch + 1,
       stages: route.stages.map(({ peer, range }) => ({ peer, range })),
       // The row of the last token was not computed to the end: its outcome is the next token.
       valid: request.promptLength + lengthOf(request.answer) - 1,

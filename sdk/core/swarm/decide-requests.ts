@@ -1,27 +1,22 @@
 import type { ErrorCode, WireError } from '../errors.ts'
 import type { PeerId, SessionId } from '../ids.ts'
-import {
-  SESSION_IDLE_MS,
-  SESSION_OPEN_MS,
-  SESSION_STALL_MS,
-  SESSIONS_AT_ONCE,
-  STAGE_STEP_MS,
-} from '../limits.ts'
-import { blockCount, describeRange, sameRange } from '../model/block-range.ts'
+import { SESSION_IDLE_MS, SESSION_OPEN_MS, SESSION_STALL_MS, STAGE_STEP_MS } from '../limits.ts'
+import { blockCount, describeRange } from '../model/block-range.ts'
 import { uncovered } from '../plan/tiling.ts'
 import { swarmAdvice } from './advice.ts'
+import { createAdmission, crowdedOut, rowsOf } from './admission.ts'
 import { openMissing } from './decide-pairs.ts'
+import { adoptable } from './decide-retained.ts'
 import type { Decision } from './events.ts'
 import type { RequestState, RouteEntry, SwarmState } from './state.ts'
 import {
   bestRoute,
-  isActive,
   isOver,
   isRouted,
-  isReady,
   missingRanges,
   neighbours,
   pairBetween,
+  stillServes,
 } from './views.ts'
 
 /** Ends requests whose asker is gone, and breaks routes that don't hold: a stage is gone, or a time limit passed. */
@@ -122,13 +117,6 @@ function nameOf(state: SwarmState, stage: RouteEntry): string {
   return name === '' ? 'a device' : name
 }
 
-function stillServes(state: SwarmState, stage: RouteEntry): boolean {
-  const peer = state.peers.get(stage.peer)
-  return (
-    peer !== undefined && isReady(peer) && sameRange(peer.assignment?.range ?? null, stage.range)
-  )
-}
-
 /** All stages are linked and ready: the prompt may go. */
 export function startSession(state: SwarmState): readonly Decision[] {
   return [...state.requests.values()]
@@ -138,16 +126,21 @@ export function startSession(state: SwarmState): readonly Decision[] {
     .map((request) => ({ kind: 'session-started', key: request.key }))
 }
 
-/** The oldest waiting request gets a route when there is room; links that it needs come first. */
+/**
+ * The oldest waiting request gets a route when its devices have room; links that it needs come first. Where stages keep a
+ * session that begins with the same text, it goes on with that.
+ */
 export function openSession(state: SwarmState): readonly Decision[] {
   if (state.change?.phase === 'draining') return []
-  const requests = [...state.requests.values()]
-  if (requests.filter(isActive).length >= SESSIONS_AT_ONCE) return []
-  const next = requests.find((request) => request.phase === 'queued')
+  const next = [...state.requests.values()].find((request) => request.phase === 'queued')
   if (!next) return []
-  const route = bestRoute(state, true)
+  const known = adoptable(state, next)
+  const memory = known && { stages: known.former.stages, shunned: [] }
+  const rows = rowsOf(state, next)
+  const admits = createAdmission(state)
+  const route = bestRoute(state, true, { memory, admits: (peer) => admits(peer, rows) })
   if (route === null) {
-    if (isOnTheWay(state)) return []
+    if (bestRoute(state, false) !== null || isOnTheWay(state)) return []
     const error = incompleteError(state)
     return [{ kind: 'request-ended', key: next.key, reason: 'error', error }]
   }
@@ -155,8 +148,19 @@ export function openSession(state: SwarmState): readonly Decision[] {
   if (missing.length > 0) return missing
   const stages = route.stages.map(({ peer, range }) => ({ peer, range }))
   // The counter starts as a session number and only grows within 32 bits.
-  const session = state.nextSession as SessionId
-  return [{ kind: 'session-opened', key: next.key, session, stages, valid: 0 }]
+  const session = known?.former.session ?? (state.nextSession as SessionId)
+  const released = crowdedOut(state, stages, { rows, adopted: known?.former.session ?? null })
+  return [
+    ...released.map((former): Decision => ({ kind: 'session-released', session: former })),
+    {
+      kind: 'session-opened',
+      key: next.key,
+      session,
+      epoch: (known?.former.epoch ?? 0) + 1,
+      stages,
+      valid: known?.rows ?? 0,
+    },
+  ]
 }
 
 /** Devices that lost their connection a moment ago, or still load, would make the ring whole. */

@@ -118,7 +118,6 @@ const asked: SwarmEvent = {
 }
 const opened = (key: string, session: number): SwarmEvent => ({
   kind: 'session-opened',
-  keep: 0,
   key,
   session: session as SessionId,
   stages: [{ peer: BOB, range: ALL }],

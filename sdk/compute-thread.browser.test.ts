@@ -143,7 +143,7 @@ function order(epoch: number): SessionOrder {
     sampling: GREEDY,
     history: [],
     answered: 0,
-    keep: 0,
+    valid: 0,
     promptLength: 1,
     maxTokens: 10,
     stopIds: [],

@@ -169,7 +169,7 @@ function openMessages(state: SwarmState, key: string): Outgoing[] {
       history: index === stages.length - 1 ? history : [],
       promptLength: request.promptLength,
       answered: lengthOf(request.answer),
-      keep: request.keep,
+      valid: request.valid,
       maxTokens: request.maxTokens,
       stopIds: stopIds.slice(0, STOP_IDS_MAX),
     },

@@ -44,7 +44,7 @@ describe('repair', () => {
       stage: 1,
       answered: 2,
       promptLength: 3,
-      keep: 4,
+      valid: 4,
     })
     // Those that stay have all rows but the last one.
     for (const worker of [at(chain, 0), at(chain, 2)])

@@ -204,7 +204,7 @@ function readyEvent(
   peer: PeerId,
   { cached, kept }: ClientMessageOf<'session-ready'>,
 ): SwarmEvent {
-  if (cached > request.keep || kept > cached)
-    throw new CrowdError('bad-message', `session-ready: ${cached} rows of ${request.keep}`)
+  if (cached > request.valid || kept > cached)
+    throw new CrowdError('bad-message', `session-ready: ${cached} rows of ${request.valid}`)
   return { kind: 'stage-ready', key: request.key, peer, cached, kept }
 }

@@ -44,6 +44,7 @@ const swarm = {
   complete: false,
   missing: [range],
   advice: 'open one more tab',
+  plan: { lapMs: null, stages: 0, missing: [range], advice: '', devices: [] },
   peers: [
     {
       peer: 'peer-1',
@@ -83,6 +84,8 @@ const swarm = {
       tokens: 1,
       repairs: 0,
       firstTokenMs: 3,
+      predictedLapMs: null,
+      predictionMeasured: false,
       lapMs: null,
       computeMs: null,
       hopMs: null,
@@ -168,7 +171,7 @@ const fromServer = [
     sampling,
     history: [],
     answered: 0,
-    keep: 0,
+    valid: 0,
     promptLength: 3,
     maxTokens: 10,
     stopIds: [],
@@ -193,6 +196,28 @@ describe('good messages', () => {
       expect(parseServerMessage(message)).toEqual({ ok: true, message })
     })
   }
+
+  test('SG12 PC1 takes what builds that share pieces say besides, and refuses it where it is wrong', () => {
+    const wrongBytes = { code: 'piece-corrupt', message: 'another hash' }
+    const said: [kind: string, more: object, wrong: object][] = [
+      ['stage-state', { peerBytes: 1 }, { peerBytes: -1 }],
+      ['link-state', { error: wrongBytes }, { error: 'no' }],
+    ]
+    for (const [kind, more, wrong] of said) {
+      const message = { ...fromClient.find((one) => one.kind === kind), ...more }
+      expect(parseClientMessage(message)).toEqual({ ok: true, message })
+      expect(parseClientMessage({ ...message, ...wrong }).ok).toBe(false)
+    }
+    const told: [kind: string, more: object, wrong: object][] = [
+      ['assign', { sources: 3 }, { sources: -1 }],
+      ['pair-open', { purpose: 'pieces' }, { purpose: 'fun' }],
+    ]
+    for (const [kind, more, wrong] of told) {
+      const message = { ...fromServer.find((one) => one.kind === kind), ...more }
+      expect(parseServerMessage(message)).toEqual({ ok: true, message })
+      expect(parseServerMessage({ ...message, ...wrong }).ok).toBe(false)
+    }
+  })
 
   test('SG12 drops unknown fields, so that old peers survive new ones', () => {
     expect(parseClientMessage({ ...hello, color: 'red' })).toEqual({ ok: true, message: hello })

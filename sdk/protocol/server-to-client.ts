@@ -118,7 +118,7 @@ const sessionOpen = v.object({
   maxTokens: count(1_000_000),
   stopIds: v.pipe(tokenIds, v.maxLength(STOP_IDS_MAX)),
   /** Rows of this session from earlier epochs that still hold; what is behind them belongs to another text. */
-  keep: position,
+  valid: position,
 })
 
 /** To every stage once all are ready: where its part begins. */

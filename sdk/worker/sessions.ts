@@ -144,7 +144,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
         // A step of the former epoch may still run, and changes what is cached.
         const [next] = await Promise.all([link, former?.session.settled()])
         open.next = next
-        deps.tell({ kind: 'session-ready', ...headOf(order), ...rowsLeft(record, order.keep) })
+        deps.tell({ kind: 'session-ready', ...headOf(order), ...rowsLeft(record, order.valid) })
       } catch (thrown) {
         open.session.fail(toCrowdError(thrown, 'link-closed'))
       }
@@ -212,8 +212,8 @@ function headOf({ session, epoch }: SessionOrder): Pick<SessionOrder, 'session' 
 }
 
 /** Cuts what a session has from earlier epochs to the rows that still hold. */
-function rowsLeft(record: SessionRecord, keep: number): StageRows {
-  record.cached = Math.min(record.cached, keep)
+function rowsLeft(record: SessionRecord, valid: number): StageRows {
+  record.cached = Math.min(record.cached, valid)
   record.sent.cut(record.cached)
   return { cached: record.cached, kept: record.sent.length }
 }

@@ -78,7 +78,7 @@ function ring(
       session: 7 as SessionId,
       epoch: 0,
       answered: 0,
-      keep: 0,
+      valid: 0,
       stage,
       stages,
       nextPair: null,

@@ -93,15 +93,17 @@ export async function checkModel(
         blocks.chain({ cuts: [] })
       : // Lowered: the runtime's own product of 8-bit weights takes an hour for this.
         await openWhole(ort, model, 'cpu', { threads, lowered: true })
+  const expected = reference.prompts.map((prompt) => prompt.greedyIds)
   const whole = await measure(unsplit, reference, {
     vocabSize,
-    expected: reference.prompts.map((prompt) => prompt.greedyIds),
+    expected,
     onStep: told('whole'),
   })
   const cuts = evenRanges(layers.length, stages).map((range) => range.start)
   const split = await measure(blocks.chain({ cuts }), reference, {
     vocabSize,
-    expected: whole.greedy,
+    // The same steps where a kernel for one token rounds otherwise than that for many; else as fast as can be.
+    expected: dtype === 'q4' ? expected : whole.greedy,
     onStep: told(`in ${stages} stages`),
   })
   await blocks.close()

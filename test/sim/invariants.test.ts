@@ -118,10 +118,10 @@ const asked: SwarmEvent = {
 }
 const opened = (key: string, session: number): SwarmEvent => ({
   kind: 'session-opened',
+  valid: 0,
   key,
   session: session as SessionId,
   stages: [{ peer: BOB, range: ALL }],
-  keep: 0,
 })
 const token = (position: number): SwarmEvent => ({
   kind: 'token-chosen',

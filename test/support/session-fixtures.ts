@@ -31,7 +31,7 @@ export function sessionOrder(change: Partial<SessionOrder> = {}): SessionOrder {
     history: [],
     promptLength: 1,
     answered: 0,
-    keep: 0,
+    valid: 0,
     maxTokens: 10,
     stopIds: [],
     ...change,

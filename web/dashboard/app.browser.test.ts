@@ -131,6 +131,40 @@ describe('the dashboard', () => {
     await expect.element(page.getByTestId('peers')).toHaveTextContent('hidden tab')
   })
 
+  test('shows what the planner wants next, and laps as predicted and as measured', async () => {
+    const [done] = ring.requests
+    if (done === undefined) throw new Error('no request')
+    const devices = [
+      {
+        peer: p2,
+        range: { start: 0, end: 4 },
+        keep: null,
+        bytes: 9,
+        reason: 'makes the ring faster',
+      },
+    ]
+    connection.setSwarm({
+      ...ring,
+      plan: { lapMs: 20, stages: 2, missing: [], advice: '', devices },
+      requests: [{ ...done, predictedLapMs: 18, predictionMeasured: false }],
+    })
+    const outcome = page.getByTestId('plan-outcome')
+    await expect.element(outcome).toHaveTextContent('predicted to take 20 ms, which is 50 tokens')
+    const row = page.getByTestId('plan-row')
+    await expect.element(row).toHaveTextContent('layers 4–6 and head')
+    await expect.element(row).toHaveTextContent('makes the ring faster')
+    await expect.element(page.getByTestId('predicted')).toHaveTextContent('18 ms (guessed)')
+    await expect
+      .element(page.getByTestId('lap-bars'))
+      .toHaveTextContent('Lap predicted 18 ms, measured 20 ms')
+    const advice = '2.1 GB short: one more device of 4 GB'
+    connection.setSwarm({
+      ...ring,
+      plan: { lapMs: null, stages: 0, missing: [{ start: 0, end: 4 }], advice, devices: [] },
+    })
+    await expect.element(outcome).toHaveTextContent(advice)
+  })
+
   test('names from other devices are shown as text', async () => {
     connection.setSwarm(ring)
     await expect.element(page.getByTestId('peers')).toHaveTextContent('<i>attic</i>')

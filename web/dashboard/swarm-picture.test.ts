@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import type { SwarmSnapshot } from '../../sdk/protocol/swarm-snapshot.ts'
 import { aPeer, aRequest, aSwarm, pairId, peerId } from '../fixtures/snapshots.ts'
 import { recentLaps } from './lap.ts'
 import { buildLayerMap } from './layer-map.ts'
+import { planRows } from './plan-rows.ts'
 import { qrPath, QUIET_MODULES } from './qr-path.ts'
 
 const first = aPeer({ peer: peerId('p1'), name: 'attic', range: { start: 0, end: 4 } })
@@ -33,6 +35,44 @@ describe('the layer map', () => {
   test('leaves out those who hold nothing', () => {
     const asker = aPeer({ role: 'asker', range: null })
     expect(buildLayerMap(aSwarm({ peers: [asker] })).rows).toEqual([])
+  })
+})
+
+describe('the plan', () => {
+  const plan = (devices: SwarmSnapshot['plan']['devices']): SwarmSnapshot['plan'] => ({
+    lapMs: 12,
+    stages: 2,
+    missing: [],
+    advice: '',
+    devices,
+  })
+  const entry = (
+    peer: string,
+    change: Partial<SwarmSnapshot['plan']['devices'][number]>,
+  ): SwarmSnapshot['plan']['devices'][number] => ({
+    peer: peerId(peer),
+    range: null,
+    keep: null,
+    bytes: 0,
+    reason: 'why',
+    ...change,
+  })
+
+  test('lists who is to hold something else, and what spares keep', () => {
+    const spare = aPeer({ peer: peerId('p3'), name: 'phone', range: null, state: 'spare' })
+    const swarm = aSwarm({
+      peers: [first, { ...second, state: 'loading' }, spare],
+      plan: plan([
+        entry('p1', { range: { start: 0, end: 4 } }),
+        entry('p2', { range: { start: 4, end: 8 } }),
+        entry('p3', { keep: { start: 4, end: 6 } }),
+        entry('gone', {}),
+      ]),
+    })
+    expect(planRows(swarm).map(({ name, now, next }) => [name, now, next])).toEqual([
+      ['p2', 'loading', 'layers 4–6 and head'],
+      ['phone', 'nothing', 'nothing, keeps layers 4–5'],
+    ])
   })
 })
 

@@ -148,7 +148,7 @@ function ringFaults(swarm: Swarm, plan: SwarmPlan): string[] {
 }
 
 const SWARMS = 2_000
-const EVENTS = 7
+const EVENTS = 6
 const ROUNDS = 16
 
 /** A random swarm after some events; `faults` hears of every plan that broke a law. */
@@ -200,28 +200,55 @@ test(`ST3 ${SWARMS} swarms that live: no plan breaks a law, and without events n
   expect(faults).toEqual([])
 }, 60_000)
 
-test('speeds that are measured 20 % wrong, up or down, move nobody', () => {
-  const faults: string[] = []
-  for (let seed = 0; seed < 300; seed++) {
-    const { swarm, random } = livedSwarm(seed, faults)
-    const truths = swarm.devices.map(() => random.pick(1, 50))
-    const speeds: (Speed | null)[] = truths.map(() => null)
-    const measure = (): void => {
-      for (const [index, truth] of truths.entries())
-        speeds[index] = updateSpeed(speeds[index] ?? null, truth * (0.8 + 0.4 * random.next()))
-      swarm.devices = swarm.devices.map((device, index) => ({
-        ...device,
-        msPerLayer: speeds[index]?.settledMs ?? null,
-      }))
-    }
-    measure()
-    if (settle(swarm) === ROUNDS) faults.push(`seed ${seed}: never settles`)
-    for (let round = 0; round < 8; round++) {
-      measure()
-      const before = swarm.devices
-      swarm.devices = obey(before, planSwarm(swarm), () => true)
-      if (!same(before, swarm.devices)) faults.push(`seed ${seed}, round ${round}`)
-    }
+/** A swarm with devices to spare: where speeds decide who serves. */
+function roomySwarm(random: Random): Swarm {
+  const swarm: Swarm = {
+    model: modelOf({ layers: random.pick(2, 8), layerBytes: 10_000 }),
+    minStages: random.pick(1, 3),
+    hopMs: () => 1,
+    devices: [],
+    came: 0,
   }
-  expect(faults).toEqual([])
-})
+  for (let count = random.pick(4, 10); count > 0; count--) {
+    const device = { pledgeBytes: random.pick(15, 100) * 1_000, usable: true, hidden: false }
+    swarm.devices.push({ ...newDevice(random, swarm), ...device })
+  }
+  return swarm
+}
+
+/** Rounds of plans that moved somebody while nothing but the measurements of `speedOf` changed. */
+function movesUnderNoise(
+  seed: number,
+  speedOf: (speed: Speed, measuredMs: number) => number,
+): number {
+  const random = randomOf(seed)
+  const swarm = roomySwarm(random)
+  const truths = swarm.devices.map(() => random.pick(1, 50))
+  const speeds: (Speed | null)[] = truths.map(() => null)
+  const measure = (): void => {
+    swarm.devices = swarm.devices.map((device, index) => {
+      const measuredMs = (truths[index] ?? 1) * (random.chance(0.5) ? 0.8 : 1.2)
+      const speed = updateSpeed(speeds[index] ?? null, measuredMs)
+      speeds[index] = speed
+      return { ...device, msPerLayer: speedOf(speed, measuredMs) }
+    })
+  }
+  measure()
+  if (settle(swarm) === ROUNDS) return ROUNDS
+  let moves = 0
+  for (let round = 0; round < 8; round++) {
+    measure()
+    const before = swarm.devices
+    swarm.devices = obey(before, planSwarm(swarm), () => true)
+    if (!same(before, swarm.devices)) moves += 1
+  }
+  return moves
+}
+
+test('speeds that are measured 20 % wrong, up or down, move nobody; taken as they are they would', () => {
+  const seeds = Array.from({ length: 120 }, (_, seed) => seed)
+  const moved = seeds.filter((seed) => movesUnderNoise(seed, (speed) => speed.settledMs) > 0)
+  expect(moved).toEqual([])
+  const asMeasured = seeds.filter((seed) => movesUnderNoise(seed, (_, ms) => ms) > 0)
+  expect(asMeasured.length).toBeGreaterThan(3)
+}, 60_000)

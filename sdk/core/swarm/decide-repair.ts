@@ -50,7 +50,7 @@ function repair(
       session,
       stages: route.stages.map(({ peer, range }) => ({ peer, range })),
       // The row of the last token was not computed to the end: its outcome is the next token.
-      keep: request.promptLength + lengthOf(request.answer) - 1,
+      valid: request.promptLength + lengthOf(request.answer) - 1,
     },
   ]
 }

@@ -156,7 +156,7 @@ export function openSession(state: SwarmState): readonly Decision[] {
   const stages = route.stages.map(({ peer, range }) => ({ peer, range }))
   // The counter starts as a session number and only grows within 32 bits.
   const session = state.nextSession as SessionId
-  return [{ kind: 'session-opened', key: next.key, session, stages, keep: 0 }]
+  return [{ kind: 'session-opened', key: next.key, session, stages, valid: 0 }]
 }
 
 /** Devices that lost their connection a moment ago, or still load, would make the ring whole. */

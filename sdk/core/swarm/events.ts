@@ -152,7 +152,7 @@ export type Decision =
       readonly session: SessionId
       readonly stages: readonly RouteEntry[]
       /** Rows of the session from earlier epochs that still hold. */
-      readonly keep: number
+      readonly valid: number
     }
   | { readonly kind: 'session-started'; readonly key: string }
   /** The route of an answer does not hold any more. `faulty`: devices that are to blame. */

@@ -136,7 +136,7 @@ export type RequestState = {
   readonly epoch: number
   readonly stages: readonly RouteEntry[]
   /** Rows of the session from earlier epochs that hold for this one. */
-  readonly keep: number
+  readonly valid: number
   readonly ready: readonly StageReady[]
   /** Tokens of the answer so far. */
   readonly answer: TokenList

@@ -19,9 +19,7 @@ function setUp(pledgeBytes = 1e9, over = {}) {
 
 /** Asks and answers with one token; the session that was used. */
 function answer(
-  swarm: FakeSwarm,
-  asker: FakePeer,
-  last: FakePeer,
+  { swarm, asker, last }: { swarm: FakeSwarm; asker: FakePeer; last: FakePeer },
   request: string,
   prompt: number[],
 ) {
@@ -36,7 +34,7 @@ function answer(
 
 test('RE9 the next question of a conversation goes on with the session of the one before', () => {
   const { swarm, workers, asker, last } = setUp()
-  const session = answer(swarm, asker, last, 'r1', PROMPT)
+  const session = answer({ swarm, asker, last }, 'r1', PROMPT)
   for (const worker of workers) expect(worker.last('session-close').retain).toBe(true)
   swarm.ask(asker, 'r2', { prompt: [...PROMPT, 50, 60, 61], maxTokens: 10 })
   expect(last.last('session-open')).toMatchObject({ session, epoch: 2, valid: 21, answered: 0 })
@@ -45,19 +43,19 @@ test('RE9 the next question of a conversation goes on with the session of the on
 
 test('RE9 only as much is taken over as both texts begin with, and never the last row of the prompt', () => {
   const { swarm, asker, last } = setUp()
-  answer(swarm, asker, last, 'r1', PROMPT)
+  answer({ swarm, asker, last }, 'r1', PROMPT)
   swarm.ask(asker, 'r2', { prompt: [...PROMPT.slice(0, 18), 70], maxTokens: 10 })
   expect(last.last('session-open')).toMatchObject({ epoch: 2, valid: 18 })
   asker.say({ kind: 'cancel', request: 'r2' as RequestId })
   const again = setUp()
-  answer(again.swarm, again.asker, again.last, 'r1', PROMPT)
+  answer(again, 'r1', PROMPT)
   again.swarm.ask(again.asker, 'r2', { prompt: PROMPT, maxTokens: 10 })
   expect(again.last.last('session-open')).toMatchObject({ epoch: 2, valid: 19 })
 })
 
 test('another text begins another session', () => {
   const { swarm, asker, last } = setUp()
-  const session = answer(swarm, asker, last, 'r1', PROMPT)
+  const session = answer({ swarm, asker, last }, 'r1', PROMPT)
   swarm.ask(asker, 'r2', { prompt: PROMPT.toReversed(), maxTokens: 10 })
   expect(last.last('session-open')).toMatchObject({ epoch: 1, valid: 0 })
   expect(last.last('session-open').session).not.toBe(session)
@@ -66,7 +64,7 @@ test('another text begins another session', () => {
 test('RE9 what is kept is freed after a while, when there is too much of it, and when a stage is gone', () => {
   const { swarm, workers, asker, last } = setUp()
   for (let index = 0; index <= RETAINED_PER_STAGE; index += 1)
-    answer(swarm, asker, last, `r${index}`, [index + 70, ...PROMPT])
+    answer({ swarm, asker, last }, `r${index}`, [index + 70, ...PROMPT])
   swarm.pass(100)
   const released = () => last.all('session-close').filter(({ retain }) => !retain).length
   expect(swarm.service.state().retained.size).toBe(RETAINED_PER_STAGE)
@@ -74,7 +72,7 @@ test('RE9 what is kept is freed after a while, when there is too much of it, and
   swarm.pass(RETAIN_MS + 1_000)
   expect(swarm.service.state().retained.size).toBe(0)
   expect(released()).toBe(RETAINED_PER_STAGE + 1)
-  answer(swarm, asker, last, 'again', PROMPT)
+  answer({ swarm, asker, last }, 'again', PROMPT)
   at(workers, 0).say({ kind: 'leave' })
   swarm.pass(100)
   expect(swarm.service.state().retained.size).toBe(0)
@@ -105,7 +103,7 @@ test('sessions whose caches would not fit the pledge wait for their turn, and ke
   )
   const askers = [0, 1, 2].map((index) => swarm.join(`a${index}`, 'asker'))
   const opened = () => new Set(last.all('session-open').map(({ session }) => session)).size
-  answer(swarm, at(askers, 0), last, 'kept', PROMPT)
+  answer({ swarm, asker: at(askers, 0), last }, 'kept', PROMPT)
   for (const asker of askers) swarm.ask(asker, 'r', { prompt: PROMPT.toReversed(), maxTokens: 400 })
   swarm.pass(200)
   expect(opened()).toBe(3)

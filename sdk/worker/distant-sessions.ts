@@ -166,7 +166,12 @@ export function createDistantSessions(deps: Parameters<MakeSessions>[0]): Distan
     },
     failAll: (error) => post({ kind: 'fail-all', error: error.toWire() }),
     park() {
-      for (const session of open.values()) session.parked = true
+      for (const [session, one] of open) {
+        // The host forgets them with the connection.
+        if (one.retained)
+          void close({ kind: 'session-close', session, epoch: one.epoch, retain: false })
+        else one.parked = true
+      }
     },
     async dropParked() {
       const parked = [...open].filter(([, session]) => session.parked)

@@ -201,7 +201,11 @@ export function createSessions(deps: SessionsDeps): Sessions {
       }
     },
     park() {
-      for (const open of sessions.values()) open.parked = true
+      for (const [session, open] of sessions) {
+        // The host forgets them with the connection.
+        if (open.retained) void drop(session)
+        else open.parked = true
+      }
     },
     async dropParked() {
       const parked = [...sessions].filter(([, open]) => open.parked)

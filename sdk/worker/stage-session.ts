@@ -74,7 +74,7 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
   // Frames may overtake the host's word to start, which says what is to be sent on.
   let tail: Promise<unknown> = started.promise
 
-  const steps = createStepRun({ ...deps, onHung: fail })
+  const steps = createStepRun({ ...deps, isWanted: () => !closed, onHung: fail })
   const out = createRowsOut({
     head: { ...head, hiddenSize: deps.model.hiddenSize },
     sent: deps.record.sent,

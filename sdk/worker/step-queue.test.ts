@@ -5,6 +5,7 @@ import { createStepQueue } from './step-queue.ts'
 
 function setUp() {
   const begun: number[] = []
+  const over = new Set<number>()
   const ends: ((failure?: Error) => void)[] = []
   const queue = createStepQueue({
     run: ({ session }) => {
@@ -19,13 +20,13 @@ function setUp() {
   const ask = (session: number, rows: number): Promise<StageOutput> => {
     const input = { kind: 'tokens', ids: new Int32Array(rows) } as const
     const step: StageStep = { session: session as SessionId, position: 0, input, sample: null }
-    return queue.run(step, rows)
+    return queue.run(step, rows, () => !over.has(session))
   }
   const end = async (failure?: Error): Promise<void> => {
     ends.shift()?.(failure)
     await new Promise((resolve) => setImmediate(resolve))
   }
-  return { begun, ask, end }
+  return { begun, over, ask, end }
 }
 
 test('one step at a time; tokens before prompts, each in the order they came', async () => {
@@ -58,4 +59,16 @@ test('a step that fails is told to whoever asked, and the next one begins', asyn
   await end(new Error('the GPU is gone'))
   await failed
   expect(begun).toEqual([1, 2])
+})
+
+test('SE7 a step whose session ended while it waited is not run: it would bring back the caches', async () => {
+  const { begun, over, ask, end } = setUp()
+  void ask(1, 1)
+  const second = ask(2, 1)
+  void ask(3, 1)
+  over.add(2)
+  const failed = expect(second).rejects.toThrow('over')
+  await end()
+  await failed
+  expect(begun).toEqual([1, 3])
 })

@@ -1,9 +1,13 @@
+import { CrowdError } from '../core/errors.ts'
 import type { StageOutput, StageRunner, StageStep } from '../runtime/stage-runner.ts'
 
 /** The one executor of a stage, shared by its sessions. */
 export type StepQueue = {
-  /** `rows`: of the step. @throws CrowdError as StageRunner.run */
-  run(step: StageStep, rows: number): Promise<StageOutput>
+  /**
+   * `rows`: of the step; `isWanted` is asked when its turn comes: a step after the release of its session would bring its
+   * caches back. @throws CrowdError as StageRunner.run; aborted when it isn't wanted any more
+   */
+  run(step: StageStep, rows: number, isWanted: () => boolean): Promise<StageOutput>
 }
 
 /** A prompt gets its turn at least after so many tokens of others. */
@@ -35,16 +39,15 @@ export function createStepQueue(runner: Pick<StageRunner, 'run'>): StepQueue {
   }
 
   return {
-    run(step, rows) {
+    run(step, rows, isWanted) {
       return new Promise((resolve, reject) => {
         const run = (): void => {
-          runner
-            .run(step)
-            .then(resolve, reject)
-            .finally(() => {
-              running = false
-              begin()
-            })
+          const over = () => Promise.reject(new CrowdError('aborted', 'the session is over'))
+          const output = isWanted() ? runner.run(step) : over()
+          output.then(resolve, reject).finally(() => {
+            running = false
+            begin()
+          })
         }
         const lane = rows === 1 ? decodes : prefills
         lane.push(run)

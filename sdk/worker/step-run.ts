@@ -35,6 +35,8 @@ const STEP_LIMIT_MS = 8_000
 export function createStepRun(deps: {
   readonly queue: StepQueue
   readonly record: SessionRecord
+  /** False once the session is over. */
+  isWanted(): boolean
   /** Runs `task` after `ms` unless the returned function was called. */
   later(ms: number, task: () => void): () => void
   /** A step hangs; it isn't awaited any more. */
@@ -63,7 +65,7 @@ export function createStepRun(deps: {
       record.cached = 0
       computing = true
       const stop = deps.later(limitMs(rows), hung)
-      const output = await deps.queue.run(step, rows).finally(() => {
+      const output = await deps.queue.run(step, rows, deps.isWanted).finally(() => {
         computing = false
         stop()
       })

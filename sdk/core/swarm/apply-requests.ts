@@ -1,4 +1,4 @@
-import { answered } from './apply-peers.ts'
+import { answered, doubted } from './apply-peers.ts'
 import type { SessionId } from '../ids.ts'
 import type { SwarmEvent } from './events.ts'
 import type { FinishReason } from '../session/request.ts'
@@ -98,10 +98,10 @@ export function stageReady(state: SwarmState, event: EventOf<'stage-ready'>): Sw
 /** What the stages have of the session stays with them; the next route goes on with it. */
 export function sessionBroken(
   state: SwarmState,
-  { key, error, faulty }: EventOf<'session-broken'>,
+  { key, error, faulty, doubted: doubtful = [] }: EventOf<'session-broken'>,
   now: number,
 ): SwarmState {
-  return withRequest(state, key, (request) => {
+  return withRequest(doubted(state, doubtful), key, (request) => {
     if (!isRouted(request)) return request
     const { since = now, count = 0, shunned = [] } = request.broken ?? {}
     const broken = { since, error, count: count + 1, shunned: [...shunned, ...faulty] }

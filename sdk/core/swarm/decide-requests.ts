@@ -135,31 +135,47 @@ export function openSession(state: SwarmState): readonly Decision[] {
   const next = [...state.requests.values()].find((request) => request.phase === 'queued')
   if (!next) return []
   const known = adoptable(state, next)
-  const memory = known && { stages: known.former.stages, shunned: [] }
   const rows = rowsOf(state, next)
   const admits = createAdmission(state)
-  const route = bestRoute(state, true, { memory, admits: (peer) => admits(peer, rows) })
-  if (route === null) {
-    if (bestRoute(state, false) !== null || isOnTheWay(state)) return []
-    const error = incompleteError(state)
-    return [{ kind: 'request-ended', key: next.key, reason: 'error', error }]
-  }
+  const route = bestRoute(state, true, {
+    memory: known && { stages: known.former.stages, shunned: [] },
+    admits: (peer) => admits(peer, rows),
+  })
+  if (route === null) return withoutRoute(state, next)
   const missing = openMissing(state, neighbours(route.stages))
   if (missing.length > 0) return missing
   const stages = route.stages.map(({ peer, range }) => ({ peer, range }))
+  return begin(state, { key: next.key, stages, rows, known })
+}
+
+/** Devices that have no room now, or are on their way, are waited for. */
+function withoutRoute(state: SwarmState, { key }: RequestState): readonly Decision[] {
+  if (bestRoute(state, false) !== null || isOnTheWay(state)) return []
+  return [{ kind: 'request-ended', key, reason: 'error', error: incompleteError(state) }]
+}
+
+function begin(
+  state: SwarmState,
+  session: {
+    readonly key: string
+    readonly stages: readonly RouteEntry[]
+    /** That it may grow to. */
+    readonly rows: number
+    readonly known: ReturnType<typeof adoptable>
+  },
+): readonly Decision[] {
+  const { key, stages, rows, known } = session
   // The counter starts as a session number and only grows within 32 bits.
-  const session = known?.former.session ?? (state.nextSession as SessionId)
-  const released = crowdedOut(state, stages, { rows, adopted: known?.former.session ?? null })
+  const fresh = { session: state.nextSession as SessionId, epoch: 1, valid: 0 }
+  const adopted = known && {
+    session: known.former.session,
+    epoch: known.former.epoch + 1,
+    valid: known.rows,
+  }
+  const released = crowdedOut(state, stages, { rows, adopted: adopted?.session ?? null })
   return [
     ...released.map((former): Decision => ({ kind: 'session-released', session: former })),
-    {
-      kind: 'session-opened',
-      key: next.key,
-      session,
-      epoch: (known?.former.epoch ?? 0) + 1,
-      stages,
-      valid: known?.rows ?? 0,
-    },
+    { kind: 'session-opened', key, stages, ...(adopted ?? fresh) },
   ]
 }
 

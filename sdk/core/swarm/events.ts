@@ -159,12 +159,13 @@ export type Decision =
   | { readonly kind: 'session-started'; readonly key: string }
   /** The stages free what they kept of an answer that is over. */
   | { readonly kind: 'session-released'; readonly session: SessionId }
-  /** The route of an answer does not hold any more. `faulty`: devices that are to blame. */
+  /** The route of an answer does not hold any more. `faulty`: devices that are to blame; `doubted`: one of them may be. */
   | {
       readonly kind: 'session-broken'
       readonly key: string
       readonly error: WireError
       readonly faulty: readonly PeerId[]
+      readonly doubted?: readonly PeerId[]
     }
   | {
       readonly kind: 'request-ended'

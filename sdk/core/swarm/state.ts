@@ -75,6 +75,8 @@ export type PeerState = {
   readonly setAside: string | null
   /** Sessions that failed through this device's own fault, or that it kept waiting. */
   readonly strikes: number
+  /** Links that broke at this device in the middle of an answer; either end may be at fault. Fades with good answers. */
+  readonly doubts: number
   /** Answers that ended well since the last strike; counted only while there are strikes. */
   readonly goodAnswers: number
 }

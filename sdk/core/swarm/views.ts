@@ -124,6 +124,8 @@ export type RouteLimits = {
 
 /** What replacing a stage of a session costs: sending and computing again. */
 const REPLACED_STAGE_MS = 30
+/** Of two holders the one is taken at which no link broke in the middle of an answer. */
+const DOUBT_MS = 200
 /** In the middle of an answer a link that closed is worse than a new stage: it may need seconds to come back. */
 const BROKEN_LINK_MS = 100
 
@@ -138,21 +140,25 @@ export function bestRoute(
 ): Route | null {
   const load = spread ? loadPerPeer(state) : new Map<PeerId, number>()
   const step = createStepPredictor(state)
-  const stages: RouteStage[] = []
-  for (const peer of state.peers.values()) {
+  const stages = [...state.peers.values()].flatMap((peer): RouteStage[] => {
     const range = peer.assignment?.range
-    if (!isReady(peer) || !range || peer.pledge === null || peer.pledge.memoryBytes === 0) continue
-    if (!admits(peer)) continue
-    const extraMs = memory === null ? 0 : replacementMs(memory, peer.peer)
+    if (!range || !mayServe(peer) || !admits(peer)) return []
+    const extraMs = replacementMs(memory, peer.peer) + DOUBT_MS * peer.doubts
     const busy = step(peer, range).ms * (1 + (load.get(peer.peer) ?? 0))
-    const stepMs = withHidden(busy, peer.pledge.hidden) + extraMs
-    if (stepMs < Infinity) stages.push({ peer: peer.peer, range, stepMs })
-  }
+    const stepMs = withHidden(busy, peer.pledge?.hidden === true) + extraMs
+    return stepMs < Infinity ? [{ peer: peer.peer, range, stepMs }] : []
+  })
   const hopMs = hopCosts(state, memory === null ? UNKNOWN_HOP_MS : BROKEN_LINK_MS)
   return cheapestRoute(state.model.blocks.length, stages, hopMs)
 }
 
-function replacementMs({ stages, shunned }: RouteMemory, peer: PeerId): number {
+function mayServe(peer: PeerState): boolean {
+  return isReady(peer) && peer.pledge !== null && peer.pledge.memoryBytes > 0
+}
+
+function replacementMs(memory: RouteMemory | null, peer: PeerId): number {
+  if (memory === null) return 0
+  const { stages, shunned } = memory
   if (shunned.includes(peer)) return Infinity
   return stages.some((stage) => stage.peer === peer) ? 0 : REPLACED_STAGE_MS
 }

@@ -179,6 +179,15 @@ export class Contribution {
     this.#worker?.setHidden(hidden)
   }
 
+  /** The browser is about to freeze the page. */
+  freeze(): void {
+    this.#worker?.sleep()
+  }
+
+  thaw(): void {
+    this.#worker?.wake()
+  }
+
   report(): string {
     return buildReport({
       build: this.#deps.build,

@@ -32,6 +32,9 @@ const contribution = new Contribution({
 })
 
 document.addEventListener('visibilitychange', () => contribution.setHidden(document.hidden))
+// Page Lifecycle: in the frozen page nothing runs, no beat and no step.
+document.addEventListener('freeze', () => contribution.freeze())
+document.addEventListener('resume', () => contribution.thaw())
 window.addEventListener('pagehide', () => contribution.hide())
 window.addEventListener('pageshow', (event) => {
   // Back from the browser's page cache: the worker left when the page was put away.

@@ -53,6 +53,7 @@ export async function createBrowserWorker(options: BrowserWorkerOptions): Promis
         source.fetchInto(store, { pieces, ...options, mayEvict: options.complete === true }),
       loadManifest: (path) => source.manifest(path),
       now: () => performance.now(),
+      wallNow: () => Date.now(),
       later: (ms, task) => timers.after(ms, task),
     },
     { pledgeBytes: options.pledgeBytes, paused: options.paused ?? false },

@@ -81,6 +81,7 @@ export async function openNodeDevice(options: NodeDeviceOptions): Promise<NodeDe
           fetchPieces: (pieces, options) => source.fetchInto(store, { pieces, ...options }),
           loadManifest: (path) => source.manifest(path),
           now: timers.now,
+          wallNow: () => Date.now(),
           later: timers.after,
         },
         { pledgeBytes, paused: false },

@@ -168,6 +168,21 @@ describe('silence', () => {
     expect(swarm.service.state().peers.get(silent.peer)?.silence).toBeNull()
   })
 
+  test('HB8 answers go round a page that says it will be frozen, at once; awake it counts again', () => {
+    const { swarm, workers, chain, asker } = answering(2)
+    const frozen = at(chain, 1)
+    for (const worker of workers) worker.say(beat)
+    frozen.say({ ...beat, asleep: true })
+    swarm.pass(100)
+    expect(requestOf(swarm)).toMatchObject({ repairs: 1, state: 'running' })
+    expect(requestOf(swarm)?.stages).not.toContain(frozen.peer)
+    expect(asker.all('ask-end')).toEqual([])
+    passWithout(swarm, workers, frozen, ABSENT_MS + 1_000)
+    expect(swarm.service.state().peers.get(frozen.peer)?.silence).toBe('long')
+    frozen.say(beat)
+    expect(swarm.service.state().peers.get(frozen.peer)?.silence).toBeNull()
+  })
+
   test('HB7 blocks of a device that is silent for long go to others, and it is welcome back', () => {
     const swarm = fakeSwarm(model, 1)
     const [first, second] = [swarm.worker('first'), swarm.join('second')]

@@ -83,6 +83,8 @@ function createFakeWorker() {
     pause: () => note('pause', { phase: 'paused' }),
     resume: () => note('resume'),
     setHidden: () => undefined,
+    sleep: () => undefined,
+    wake: () => undefined,
     leave: () => note('leave', { phase: 'left' }),
   }
   return { worker, change, calls }

@@ -170,6 +170,8 @@ const beat = v.object({
     v.array(v.object({ session: sessionId, epoch: u32, position })),
     v.maxLength(64),
   ),
+  /** The last one for now: the browser is about to freeze the page. The next beat says that it's awake. */
+  asleep: v.optional(v.boolean()),
 })
 
 /** The device is going: closes politely. */

@@ -31,6 +31,8 @@ export type Announcer = {
   modelChanged(served: ServedModel): Promise<void>
   /** What it gives, again. */
   pledge(): Promise<void>
+  /** What it gives and whom it is linked with, to a host that may have missed it. */
+  again(): void
   /** How fast it is, when it computed something since the last time; now and then the links' round trips. */
   stats(): void
   /** Looks at the store again, for the page. */
@@ -71,6 +73,10 @@ export function createAnnouncer(deps: AnnouncerDeps): Announcer {
 
   return {
     pledge,
+    again() {
+      void pledge()
+      links.announce()
+    },
     async modelChanged(served) {
       if (!(await follow(served))) return
       await sessions.dropAll()

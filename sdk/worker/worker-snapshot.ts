@@ -58,6 +58,9 @@ export interface Worker {
   pause(): Promise<void>
   resume(): Promise<void>
   setHidden(hidden: boolean): void
+  /** The page is about to be frozen: the host's routes go round it at once, until wake(). */
+  sleep(): void
+  wake(): void
   /** Tells the host and the peers, frees everything. Idempotent. */
   leave(): Promise<void>
 }

@@ -7,19 +7,18 @@ import type { ClientMessage } from '../protocol/client-to-server.ts'
 import type { ServerMessageOf } from '../protocol/server-to-client.ts'
 import type { StageRunner } from '../runtime/stage-runner.ts'
 import type { ShardStore } from '../storage/shard-store.ts'
-import { createBeat } from './beat.ts'
 import { createAnnouncer, type Announcer } from './announcer.ts'
 import { dispatch } from './dispatch.ts'
 import { createLinks } from './links.ts'
-import { createPieceLinks } from './piece-links.ts'
+import { createPieceLinks, type PieceLinks } from './piece-links.ts'
 import { createParking } from './parking.ts'
 import { createReviver } from './reviver.ts'
-import { createSessions, type FrameSink, type MakeSessions } from './sessions.ts'
-import { createStageHolder, type FetchPieces } from './stage-holder.ts'
-import { createStepMeter } from './step-meter.ts'
-import type { Worker, WorkerSnapshot } from './worker-snapshot.ts'
-import { createWatchers } from './watchers.ts'
-import { freshState, snapshotOf, type WorkerState } from './worker-view.ts'
+import { createSessions, type FrameSink, type MakeSessions, type Sessions } from './sessions.ts'
+import { createStageHolder, type FetchPieces, type StageHolder } from './stage-holder.ts'
+import { createStepMeter, type StepMeter } from './step-meter.ts'
+import { createWakefulness } from './wakefulness.ts'
+import type { Worker } from './worker-snapshot.ts'
+import { createView, freshState, snapshotOf, type WorkerState } from './worker-view.ts'
 
 export type WorkerDeps = {
   signaling: Signaling
@@ -32,6 +31,8 @@ export type WorkerDeps = {
   /** The manifest at a path of the host, parsed. @throws CrowdError piece-unavailable, model-invalid */
   loadManifest(path: string): Promise<Manifest>
   now(): number
+  /** A clock that goes on while the device sleeps, ms; `now` when absent. */
+  wallNow?(): number
   /** Runs `task` after `ms` unless the returned function was called. */
   later(ms: number, task: () => void): () => void
 }
@@ -43,11 +44,18 @@ const STATS_MS = 1_000
 
 /** The role that lends compute: joins, holds what it is told to, serves steps, leaves politely. */
 export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
+  const { changed, ...view } = createView(() =>
+    snapshotOf(state, {
+      held: holder.held(),
+      links: links.list(),
+      meter,
+      sessions: sessions.count(),
+    }),
+  )
   const meter = createStepMeter()
   const state = freshState(options)
   let stopTicking: () => void = () => undefined
 
-  const { onChange, changed } = createWatchers(snapshot)
   const tell = (message: ClientMessage): void => void deps.signaling.send(message)
   const holder = createStageHolder({
     runner: deps.runner,
@@ -90,7 +98,6 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     later: deps.later,
     onBadFrame: (peer, { code, message }) => links.reject(peer, `${code}: ${message}`),
   })
-  const beat = createBeat({ sessions, tell })
   const parking = createParking(sessions, deps.later)
   const reviver = createReviver({
     runner: deps.runner,
@@ -118,15 +125,12 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     loadManifest: deps.loadManifest,
     changed,
   })
-
-  function snapshot(): WorkerSnapshot {
-    return snapshotOf(state, {
-      held: holder.held(),
-      links: links.list(),
-      meter,
-      sessions: sessions.count(),
-    })
-  }
+  const wakefulness = createWakefulness({
+    sessions,
+    tell,
+    announce: () => announcer.again(),
+    wallNow: deps.wallNow ?? deps.now,
+  })
 
   function fail(thrown: unknown): void {
     if (state.gone !== null) return
@@ -145,18 +149,9 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     changed()
   }
 
-  async function assign(message: ServerMessageOf<'assign'>): Promise<void> {
-    const manifest = servedManifest(state, message)
-    pieceLinks.expect(message.sources ?? 0)
-    meter.forgetSpeed()
-    if (!sameRange(holder.held()?.range ?? null, message.range))
-      sessions.failAll(new CrowdError('stage-lost', 'the device was given other layers'))
-    await holder.assign(message, manifest)
-  }
-
   /** Once a second: a sign of life, measurements to the host when there are new ones, and round trips to the page. */
   function tick(): void {
-    beat()
+    wakefulness.tick()
     announcer.stats()
     changed()
     stopTicking = deps.later(STATS_MS, tick)
@@ -176,8 +171,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
   }
 
   return {
-    onChange,
-    snapshot,
+    ...view,
     async start() {
       if (state.started) return
       state.started = true
@@ -195,7 +189,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
             connector: deps.connector,
             manifest: () => state.manifest,
             modelChanged: (served) => announcer.modelChanged(served),
-            assign,
+            assign: (order) => assign(order, { state, holder, pieceLinks, sessions, meter }),
             fail,
           }),
         )
@@ -207,12 +201,33 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
       }
     },
     ...createPledging(state, announcer),
+    sleep: wakefulness.sleep,
+    wake: wakefulness.wake,
     async leave() {
       if (state.gone !== null) return
       state.gone = 'left'
       await shutDown('the device left')
     },
   }
+}
+
+type Stage = {
+  readonly state: WorkerState
+  readonly holder: StageHolder
+  readonly pieceLinks: PieceLinks
+  readonly sessions: Sessions
+  readonly meter: StepMeter
+}
+
+/** Takes over what the host orders it to hold. @throws CrowdError */
+async function assign(message: ServerMessageOf<'assign'>, stage: Stage): Promise<void> {
+  const { state, holder, pieceLinks, sessions, meter } = stage
+  const manifest = servedManifest(state, message)
+  pieceLinks.expect(message.sources ?? 0)
+  meter.forgetSpeed()
+  if (!sameRange(holder.held()?.range ?? null, message.range))
+    sessions.failAll(new CrowdError('stage-lost', 'the device was given other layers'))
+  await holder.assign(message, manifest)
 }
 
 /** Loading another one would compute another model's numbers under this one's name. @throws CrowdError model-invalid */

@@ -1,8 +1,9 @@
 import type { SafeStorage } from '../ui/safe-storage.ts'
+import { readTrail, type CrashTrail } from './crash-trail.ts'
 
 /** What one tab remembers across a reload (session storage) and a device across visits (local storage). */
 const WISH = 'crowdinfer.tab.wish'
-const LOADING = 'crowdinfer.tab.loading'
+const TRAIL = 'crowdinfer.device.trail'
 const NAME = 'crowdinfer.device.name'
 const PLEDGE = 'crowdinfer.device.pledge-mb'
 
@@ -12,10 +13,9 @@ export interface TabMemory {
   /** What the owner of this tab asked for last. */
   wish(): Wish
   setWish(wish: Wish): void
-  /** What the tab was loading when the browser killed it; empty when it ended in peace. */
-  killedWhileLoading(): string
-  noteLoading(what: string): void
-  notePeace(): void
+  /** What tabs of this device began and did not end. */
+  trail(): CrashTrail
+  setTrail(trail: CrashTrail): void
   name(): string
   setName(name: string): void
   pledgeMb(): number | null
@@ -29,9 +29,8 @@ export function createTabMemory(tab: SafeStorage, device: SafeStorage): TabMemor
       return kept === 'contribute' || kept === 'paused' ? kept : 'none'
     },
     setWish: (wish) => (wish === 'none' ? tab.remove(WISH) : tab.set(WISH, wish)),
-    killedWhileLoading: () => tab.get(LOADING) ?? '',
-    noteLoading: (what) => tab.set(LOADING, what),
-    notePeace: () => tab.remove(LOADING),
+    trail: () => readTrail(device.get(TRAIL)),
+    setTrail: (trail) => device.set(TRAIL, JSON.stringify(trail)),
     name: () => device.get(NAME) ?? '',
     setName: (name) => device.set(NAME, name),
     pledgeMb() {

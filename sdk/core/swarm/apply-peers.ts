@@ -111,16 +111,18 @@ export function peerGone(state: SwarmState, peer: PeerId): SwarmState {
   return replanned({ ...state, peers, pairs, knownHops: forgotten(state, peer) })
 }
 
-/** Whoever was not heard for a while counts again at once. */
+/** Whoever was not heard for a while counts again at once; whoever falls asleep is silent from now on. */
 export function beat(state: SwarmState, event: EventOf<'beat'>, now: number): SwarmState {
-  const wasSilent = state.peers.get(event.peer)?.silence ?? null
+  const before = state.peers.get(event.peer)?.silence ?? null
+  const silence = event.asleep === true ? 'short' : null
+  const { computing } = event
   const next = withPeer(state, event.peer, (peer) => ({
     ...peer,
     heardAt: now,
-    silence: null,
-    computing: event.computing,
+    silence,
+    computing,
   }))
-  return wasSilent === null ? next : replanned(next)
+  return before === silence ? next : replanned(next)
 }
 
 /** While the silence is short only routes go round the device: it may be back before others could take over. */

@@ -70,6 +70,8 @@ export type Observation =
       readonly kind: 'beat'
       readonly peer: PeerId
       readonly computing: boolean
+      /** It said that it will not be heard for a while. */
+      readonly asleep?: boolean | undefined
       readonly sessions: readonly {
         readonly session: SessionId
         readonly epoch: number

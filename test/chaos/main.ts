@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { chaosRun, type ChaosRun } from '../sim/chaos-run.ts'
 import { measurePetals, PETALS, STRATEGIES, type PetalsCell } from '../sim/petals.ts'
 import { measureThroughput } from '../sim/throughput.ts'
+import { realChaos } from './real/real-chaos.ts'
 import { summarise } from './summary.ts'
 
 /**
@@ -31,6 +32,7 @@ function numberOf(flag: 'runs' | 'seed' | 'minutes'): number {
 
 async function disturbed(): Promise<boolean> {
   const [count, seed] = [numberOf('runs'), numberOf('seed')]
+  if (values.real) return await disturbedForReal(count, seed)
   const runs: ChaosRun[] = []
   for (let index = 0; index < count; index += 1) {
     const run = await chaosRun(seed + index)
@@ -38,6 +40,15 @@ async function disturbed(): Promise<boolean> {
     if (values.verbose) console.error(JSON.stringify(run))
   }
   const summary = summarise(runs, seed)
+  show(summary)
+  return summary.ok
+}
+
+async function disturbedForReal(runs: number, seed: number): Promise<boolean> {
+  const done = await realChaos({ runs, seed }, (run) => {
+    if (values.verbose) console.error(JSON.stringify(run))
+  })
+  const summary = summarise(done, seed)
   show(summary)
   return summary.ok
 }
@@ -71,10 +82,6 @@ async function petals(): Promise<boolean> {
 }
 
 async function main(): Promise<number> {
-  if (values.real) {
-    console.error('--real (workers and tabs that are killed) is not there yet: leave it out')
-    return 2
-  }
   const run = values.throughput ? throughput : values.petals ? petals : disturbed
   return (await run()) ? 0 : 1
 }

@@ -1,4 +1,6 @@
 import { performance } from 'node:perf_hooks'
+import type { SessionId } from '../../../sdk/core/ids.ts'
+import type { RequestPhase } from '../../../sdk/core/swarm/state.ts'
 import { canDoWithout } from '../../support/can-do-without.ts'
 import type { Asker } from '../../support/asker.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -11,7 +13,11 @@ import { openReference, type Reference } from './real-question.ts'
 import { openRealRing, type RealRing } from './real-ring.ts'
 
 /** A disturbed answer of a real ring, and whom it hit when. */
-export type RealRun = ChaosResult & { readonly victim: string; readonly atToken: number }
+export type RealRun = ChaosResult & {
+  readonly victim: string
+  readonly atToken: number
+  readonly session: SessionId | null
+}
 
 /** Two stages, each held by two devices. */
 const RING = { workers: 2, tabs: 2, stages: 2 } as const
@@ -20,6 +26,7 @@ const WHOLE_MS = 60_000
 const ANSWER_MS = 30_000
 /** Caches of a device that lost its host are kept a minute (RE8), and told of with the next beat. */
 const FREED_MS = 70_000
+const ENDED: ReadonlySet<RequestPhase> = new Set(['done', 'failed', 'cancelled'])
 /** So many tokens are left when an answer is disturbed. */
 const REST = 80
 
@@ -27,8 +34,13 @@ export async function realChaos(
   options: { readonly runs: number; readonly seed: number },
   say: (run: RealRun) => void,
 ): Promise<RealRun[]> {
-  const runs: RealRun[] = []
+  const checked: RealRun[] = []
+  let runs: RealRun[] = []
   let stage = await openStage()
+  const check = async (): Promise<void> => {
+    checked.push(...(await withLeaks(stage.ring, runs)))
+    runs = []
+  }
   try {
     for (let index = 0; index < options.runs; index += 1) {
       const run = await oneRun(stage, options.seed + index)
@@ -36,10 +48,12 @@ export async function realChaos(
       say(run)
       if (run.objections.length === 0) continue
       // A ring that did not come back is no ground for the next run.
+      await check()
       await stage.close()
       stage = await openStage()
     }
-    return runs
+    await check()
+    return checked
   } finally {
     await stage.close()
   }
@@ -88,7 +102,8 @@ async function oneRun({ ring, asker, reference }: Stage, seed: number): Promise<
     const { outcome, ending } = await answer.ended
     const objections = [`not disturbed: ${messageOf(error)}`]
     const nothing = { victim: '', stages: 0, hasReplica: true, noticedMs: null, nextTokenMs: null }
-    return { ...scene, ...nothing, outcome, ending, leaks: [], objections }
+    const session = answer.request()?.session ?? null
+    return { ...scene, ...nothing, outcome, ending, leaks: [], session, objections }
   }
 }
 
@@ -99,7 +114,7 @@ async function strike(
 ): Promise<Omit<RealRun, 'seed' | 'kind' | 'atToken'>> {
   const peer = ring.peerOf(victim)
   const hasReplica = peer !== null && canDoWithout(ring.state(), peer)
-  const stages = answer.request()?.stages.length ?? 0
+  const { stages, session } = answer.request() ?? { stages: [], session: null }
   answer.arm()
   const struckAt = performance.now()
   const forget = await disturbDevice(victim, kind, random)
@@ -110,12 +125,13 @@ async function strike(
   const nextAt = reaction === null ? undefined : answer.tokenAt[reaction.tokens]
   return {
     victim: victim.name,
-    stages,
+    stages: stages.length,
     hasReplica,
     ...end,
     noticedMs: reaction === null ? null : reaction.at - struckAt,
     nextTokenMs: nextAt === undefined ? null : nextAt - struckAt,
-    leaks: await leaksOf(ring),
+    leaks: [],
+    session,
     objections,
   }
 }
@@ -165,16 +181,20 @@ async function recover(ring: RealRing, victim: RealDevice): Promise<string[]> {
   }
 }
 
-async function leaksOf(ring: RealRing): Promise<string[]> {
-  const found = (): string[] => [
+/** Runs with what is left of their sessions, once the time to free them is over. */
+async function withLeaks(ring: RealRing, runs: readonly RealRun[]): Promise<RealRun[]> {
+  const leaksOf = ({ session }: RealRun): string[] => [
     ...[...ring.state().requests.values()]
-      .filter(({ phase }) => phase !== 'done' && phase !== 'failed' && phase !== 'cancelled')
-      .map(({ key, phase }) => `the host still has ${key} ${phase}`),
+      .filter((request) => request.session === session && !ENDED.has(request.phase))
+      .map(({ phase }) => `the host still has session ${session}, ${phase}`),
     ...ring.devices
-      .filter((device) => ring.sessionsOf(device) > 0)
-      .map((device) => `${device.name} still has ${ring.sessionsOf(device)} sessions`),
+      .filter((device) => ring.sessionsOf(device).some((each) => each === session))
+      .map((device) => `${device.name} still has session ${session}`),
   ]
-  return await eventually('', FREED_MS, () => (found().length === 0 ? [] : null)).catch(found)
+  const areFreed = (): boolean | null =>
+    runs.every((run) => leaksOf(run).length === 0) ? true : null
+  await eventually('', FREED_MS, areFreed).catch(() => undefined)
+  return runs.map((run) => ({ ...run, leaks: leaksOf(run) }))
 }
 
 function messageOf(error: unknown): string {

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
-import type { PeerId } from '../../../sdk/core/ids.ts'
+import type { PeerId, SessionId } from '../../../sdk/core/ids.ts'
 import type { SwarmEvent } from '../../../sdk/core/swarm/events.ts'
 import type { SwarmState } from '../../../sdk/core/swarm/state.ts'
 import { openModel, type OpenedModel } from '../../../sdk/index.node.ts'
@@ -33,7 +33,7 @@ export type RealRing = {
   /** Hears of everything that happens in the swarm, until the returned function is called. */
   onEvent(listener: (event: SwarmEvent, after: SwarmState) => void): () => void
   /** Sessions that a device spoke of in its last beat. */
-  sessionsOf(device: RealDevice): number
+  sessionsOf(device: RealDevice): readonly SessionId[]
   /** Waits until every device is ready and, where there are more than stages, none is needed. @throws Error saying what is missing */
   untilWhole(limitMs: number): Promise<void>
   close(): Promise<void>
@@ -45,12 +45,16 @@ export async function openRealRing(options: RealRingOptions): Promise<RealRing> 
   const dataDir = await mkdtemp(join(tmpdir(), 'crowdinfer-chaos-'))
   const model = await openModel(MODEL, dataDir)
   const listeners = new Set<(event: SwarmEvent, after: SwarmState) => void>()
-  const sessions = new Map<PeerId, number>()
+  const sessions = new Map<PeerId, readonly SessionId[]>()
   const flags = { port: '0', host: '127.0.0.1', data: dataDir, model: MODEL }
   const host = createHost(parseConfig({ ...flags, stages: String(options.stages) }), {
     ...hostDeps(() => undefined),
     observe(event, after) {
-      if (event.kind === 'beat') sessions.set(event.peer, event.sessions.length)
+      if (event.kind === 'beat')
+        sessions.set(
+          event.peer,
+          event.sessions.map(({ session }) => session),
+        )
       for (const listener of listeners) listener(event, after)
     },
   })
@@ -89,7 +93,7 @@ export async function openRealRing(options: RealRingOptions): Promise<RealRing> 
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
-    sessionsOf: (device) => sessions.get(peerOf(device) ?? ('' as PeerId)) ?? 0,
+    sessionsOf: (device) => sessions.get(peerOf(device) ?? ('' as PeerId)) ?? [],
     async untilWhole(limitMs) {
       let why = ''
       await eventually('', limitMs, () => ((why = missing()) === '' ? true : null)).catch(() => {

@@ -12,11 +12,13 @@ import { createAnnouncer, type Announcer } from './announcer.ts'
 import { dispatch } from './dispatch.ts'
 import { createLinks } from './links.ts'
 import { createPieceLinks } from './piece-links.ts'
+import { createParking } from './parking.ts'
 import { createReviver } from './reviver.ts'
 import { createSessions, type FrameSink, type MakeSessions } from './sessions.ts'
 import { createStageHolder, type FetchPieces } from './stage-holder.ts'
 import { createStepMeter } from './step-meter.ts'
 import type { Worker, WorkerSnapshot } from './worker-snapshot.ts'
+import { createWatchers } from './watchers.ts'
 import { freshState, snapshotOf, type WorkerState } from './worker-view.ts'
 
 export type WorkerDeps = {
@@ -38,17 +40,14 @@ export type WorkerOptions = { readonly pledgeBytes: number; readonly paused: boo
 
 /** How often measurements go to the host, and links are looked at, while something changes. */
 const STATS_MS = 1_000
-/** How long caches are kept for a host that was lost and found again. */
-const PARK_MS = 60_000
 
 /** The role that lends compute: joins, holds what it is told to, serves steps, leaves politely. */
 export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
-  const handlers = new Set<(snapshot: WorkerSnapshot) => void>()
   const meter = createStepMeter()
   const state = freshState(options)
   let stopTicking: () => void = () => undefined
-  let stopParking: () => void = () => undefined
 
+  const { onChange, changed } = createWatchers(snapshot)
   const tell = (message: ClientMessage): void => void deps.signaling.send(message)
   const holder = createStageHolder({
     runner: deps.runner,
@@ -92,6 +91,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     onBadFrame: (peer, { code, message }) => links.reject(peer, `${code}: ${message}`),
   })
   const beat = createBeat({ sessions, tell })
+  const parking = createParking(sessions, deps.later)
   const reviver = createReviver({
     runner: deps.runner,
     holder,
@@ -128,11 +128,6 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     })
   }
 
-  function changed(): void {
-    const now = snapshot()
-    for (const handler of handlers) handler(now)
-  }
-
   function fail(thrown: unknown): void {
     if (state.gone !== null) return
     state.error = toCrowdError(thrown)
@@ -144,8 +139,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     state.signaling = next.kind
     if (next.kind === 'open') {
       announcer.welcomed(next.welcome).catch(fail)
-      stopParking()
-      stopParking = deps.later(PARK_MS, () => void sessions.dropParked())
+      parking.begin()
     }
     if (next.kind === 'refused') fail(next.error)
     changed()
@@ -170,7 +164,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
 
   async function shutDown(reason: string): Promise<void> {
     stopTicking()
-    stopParking()
+    parking.stop()
     holder.stop()
     links.closeAll(reason)
     pieceLinks.closeAll(reason)
@@ -182,11 +176,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
   }
 
   return {
-    onChange(handler) {
-      handlers.add(handler)
-      handler(snapshot())
-      return () => handlers.delete(handler)
-    },
+    onChange,
     snapshot,
     async start() {
       if (state.started) return

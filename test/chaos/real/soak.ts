@@ -44,9 +44,10 @@ export async function soak(
         }),
       )
       identical += pair.filter((end) => end?.outcome === 'identical').length
-      for (const [name, bytes] of await memoryOf(ring))
-        samples.set(name, [...(samples.get(name) ?? []), bytes])
-      say(`${done + PEOPLE} answers, ${identical} identical`)
+      const memory = await memoryOf(ring)
+      for (const [name, bytes] of memory) samples.set(name, [...(samples.get(name) ?? []), bytes])
+      const taken = memory.map(([name, bytes]) => `${name} ${(bytes / 1e6).toFixed(2)} MB`)
+      say(`${done + PEOPLE} answers, ${identical} identical; ${taken.join(', ')}`)
     }
     const answers = Math.ceil(options.answers / PEOPLE) * PEOPLE
     const memory = [...samples].map(([of, list]) => ({ of, ...growthOf(list) }))

@@ -3,6 +3,8 @@ import { createServer as createHttpServer, type Server as HttpServer } from 'nod
 import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https'
 import { performance } from 'node:perf_hooks'
 import { CrowdError, toCrowdError } from '../sdk/core/errors.ts'
+import type { SwarmEvent } from '../sdk/core/swarm/events.ts'
+import type { SwarmState } from '../sdk/core/swarm/state.ts'
 import type { SwarmSnapshot } from '../sdk/protocol/swarm-snapshot.ts'
 import type { Tokenizer } from '../sdk/index.node.ts'
 import type { Express } from 'express'
@@ -39,6 +41,8 @@ export type HostDeps = {
   readonly addresses?: readonly string[]
   /** One line for whoever runs the host: a fault that it survived. */
   log(line: string): void
+  /** Hears of everything that happens in the swarm, once it was applied. */
+  observe?(event: SwarmEvent, after: SwarmState): void
 }
 
 export type StartedHost = {
@@ -104,7 +108,10 @@ export function createHost(config: Config, deps: HostDeps): Host {
       firstSession: randomInt(1, 0xffff_ffff),
       pairPrefix: randomBytes(6).toString('hex'),
       origins: () => origins,
-      observe: (event, after) => metrics.observe(event, after),
+      observe(event, after) {
+        metrics.observe(event, after)
+        deps.observe?.(event, after)
+      },
     })
     const admission = createAdmission(secret)
     const models = createHostedModels(model, () => service.state())

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { describeSignalingContract } from '../../test/contracts/signaling.contract.ts'
 import { describeSignalingHostContract } from '../../test/contracts/signaling-host.contract.ts'
 import { createManualTimers } from '../../test/support/manual-timers.ts'
@@ -90,6 +90,20 @@ describe('signaling client', () => {
     await expect.poll(last, POLL).toBe('open')
     expect(host.hellos[1]).toEqual(host.hellos[0])
     expect(host.hellos[0]).toEqual({ peer: 'me', token: 'own' })
+  })
+
+  test('SG4 says nothing before the hello after its device slept', async () => {
+    const { client, last } = await joined()
+    const hour = 3_600_000
+    const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + hour)
+    try {
+      client.send({ kind: 'leave' })
+      await expect.poll(last, POLL).toBe('lost')
+    } finally {
+      clock.mockRestore()
+    }
+    await expect.poll(last, POLL).toBe('open')
+    await expect.poll(() => host.received.map(({ kind }) => kind), POLL).toEqual(['hello', 'hello'])
   })
 
   test('SG4 comes back after the host itself closed the socket', async () => {

@@ -101,6 +101,8 @@ export function createSignaling(deps: SignalingDeps): SignalingClient {
 
   function lose(reason: string): void {
     cancelHelloLimit()
+    // After a pause of the page socket.io keeps what is sent, and would send it before the next hello.
+    socket.sendBuffer = []
     if (ended()) return
     if (reason !== 'io server disconnect') setState({ kind: 'lost', reason })
     else if (refusal !== null && !RETRIED.has(refusal.code)) refuse(refusal)

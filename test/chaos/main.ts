@@ -2,11 +2,13 @@ import { parseArgs } from 'node:util'
 import { chaosRun, type ChaosRun } from '../sim/chaos-run.ts'
 import { measurePetals, PETALS, STRATEGIES, type PetalsCell } from '../sim/petals.ts'
 import { measureThroughput } from '../sim/throughput.ts'
+import { realChaos } from './real/real-chaos.ts'
+import { soak } from './real/soak.ts'
 import { summarise } from './summary.ts'
 
 /**
  * `npm run chaos -- [--runs N] [--seed S] [--json] [--verbose]`: answers in the simulator, each disturbed while it is
- * computed. `--throughput`: four answers at once against one. `--petals`: speed by how often stages are lost.
+ * computed; with `--real` on a real ring. `--soak N`: so many answers there, undisturbed, and memory. `--throughput`: four answers at once against one. `--petals`: speed by how often stages are lost.
  */
 const { values } = parseArgs({
   options: {
@@ -18,12 +20,13 @@ const { values } = parseArgs({
     petals: { type: 'boolean', default: false },
     minutes: { type: 'string', default: String(PETALS.minutes) },
     real: { type: 'boolean', default: false },
+    soak: { type: 'string', default: '0' },
   },
 })
 const show = (result: unknown): void => console.log(values.json ? JSON.stringify(result) : result)
 
 /** @throws Error naming the flag */
-function numberOf(flag: 'runs' | 'seed' | 'minutes'): number {
+function numberOf(flag: 'runs' | 'seed' | 'minutes' | 'soak'): number {
   const text = values[flag]
   if (!/^\d{1,7}$/.test(text)) throw new Error(`--${flag} is a whole number, not ${text}`)
   return Number(text)
@@ -31,6 +34,7 @@ function numberOf(flag: 'runs' | 'seed' | 'minutes'): number {
 
 async function disturbed(): Promise<boolean> {
   const [count, seed] = [numberOf('runs'), numberOf('seed')]
+  if (values.real) return await disturbedForReal(count, seed)
   const runs: ChaosRun[] = []
   for (let index = 0; index < count; index += 1) {
     const run = await chaosRun(seed + index)
@@ -40,6 +44,23 @@ async function disturbed(): Promise<boolean> {
   const summary = summarise(runs, seed)
   show(summary)
   return summary.ok
+}
+
+async function disturbedForReal(runs: number, seed: number): Promise<boolean> {
+  const done = await realChaos({ runs, seed }, (run) => {
+    if (values.verbose) console.error(JSON.stringify(run))
+  })
+  const summary = summarise(done, seed)
+  show(summary)
+  return summary.ok
+}
+
+async function soaked(): Promise<boolean> {
+  const result = await soak({ answers: numberOf('soak'), seed: numberOf('seed') }, (line) => {
+    if (values.verbose) console.error(line)
+  })
+  show(result)
+  return result.ok
 }
 
 async function throughput(): Promise<boolean> {
@@ -71,10 +92,7 @@ async function petals(): Promise<boolean> {
 }
 
 async function main(): Promise<number> {
-  if (values.real) {
-    console.error('--real (workers and tabs that are killed) is not there yet: leave it out')
-    return 2
-  }
+  if (numberOf('soak') > 0) return (await soaked()) ? 0 : 1
   const run = values.throughput ? throughput : values.petals ? petals : disturbed
   return (await run()) ? 0 : 1
 }

@@ -1,6 +1,9 @@
 import type { ChaosRun } from '../sim/chaos-run.ts'
 import { noticeLimitMs } from '../sim/disturbances.ts'
 
+/** A disturbed answer, in the simulator or on a real ring. */
+export type ChaosResult = Omit<ChaosRun, 'fingerprint'>
+
 export type ChaosSummary = {
   readonly runs: number
   readonly seed: number
@@ -26,8 +29,8 @@ export type ChaosSummary = {
 export type Percentiles = { readonly p50: number | null; readonly p95: number | null }
 
 /** With a replica every answer must be the unsplit model's; without one it may end with a reason. */
-export function summarise(runs: readonly ChaosRun[], seed: number): ChaosSummary {
-  const count = (list: readonly ChaosRun[], outcome: ChaosRun['outcome']): number =>
+export function summarise(runs: readonly ChaosResult[], seed: number): ChaosSummary {
+  const count = (list: readonly ChaosResult[], outcome: ChaosResult['outcome']): number =>
     list.filter((run) => run.outcome === outcome).length
   const replaceable = runs.filter((run) => run.hasReplica)
   const failed = runs.flatMap(whyFailed)
@@ -52,12 +55,12 @@ export function summarise(runs: readonly ChaosRun[], seed: number): ChaosSummary
 /** With a second holder the answer goes on within this, ms. */
 const NEXT_TOKEN_MS = 5_000
 
-function isLate({ kind, noticedMs, nextTokenMs, hasReplica }: ChaosRun): boolean {
+function isLate({ kind, noticedMs, nextTokenMs, hasReplica }: ChaosResult): boolean {
   if ((noticedMs ?? 0) > noticeLimitMs(kind)) return true
   return hasReplica && (nextTokenMs ?? 0) > NEXT_TOKEN_MS
 }
 
-function whyFailed(run: ChaosRun): string[] {
+function whyFailed(run: ChaosResult): string[] {
   const faults = [...run.leaks, ...run.objections]
   if (run.outcome === 'wrong' || run.outcome === 'hang') faults.unshift(run.outcome)
   if (run.hasReplica && run.outcome === 'honest') faults.unshift(`broke off: ${run.ending}`)

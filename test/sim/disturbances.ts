@@ -1,5 +1,5 @@
 import type { RequestState } from '../../sdk/core/swarm/state.ts'
-import { bestRoute, isComplete } from '../../sdk/core/swarm/views.ts'
+import { canDoWithout } from '../support/can-do-without.ts'
 import { pick, whole } from './randoms.ts'
 import type { SimDevice } from './sim-device.ts'
 import type { SimSwarm } from './sim-swarm.ts'
@@ -50,7 +50,12 @@ export function disturb(
   const own = deviceAt(sim, request, stage)
   const next = deviceAt(sim, request, (stage + 1) % request.stages.length)
   if (own === null || next === null || !own.isAlive) return null
-  const struck = { kind, victim: own, hasReplica: canDoWithout(sim, own), at: sim.clock.now() }
+  const struck = {
+    kind,
+    victim: own,
+    hasReplica: canDoWithout(sim.host.state(), own.peer),
+    at: sim.clock.now(),
+  }
   ACTIONS[kind]({ sim, own, next, random })
   return struck
 }
@@ -93,11 +98,4 @@ function freeze({ sim, own }: Scene, ms: number): void {
 function deviceAt(sim: SimSwarm, request: RequestState, stage: number): SimDevice | null {
   const peer = request.stages[stage]?.peer
   return sim.devices.find((device) => device.peer === peer) ?? null
-}
-
-function canDoWithout(sim: SimSwarm, device: SimDevice): boolean {
-  const state = sim.host.state()
-  const peers = new Map(state.peers)
-  peers.delete(device.peer)
-  return isComplete(state) && bestRoute({ ...state, peers }, false) !== null
 }

@@ -1,4 +1,4 @@
-import type { PeerId } from '../sdk/core/ids.ts'
+import type { PeerId, SessionId } from '../sdk/core/ids.ts'
 import { needsHistory } from '../sdk/core/sampling/params.ts'
 import { planResume, type StageRows } from '../sdk/core/session/resume-plan.ts'
 import { lengthOf, tokensOf } from '../sdk/core/session/token-list.ts'
@@ -40,6 +40,8 @@ export function messagesFor(
       return goneMessages(before, event.peer)
     case 'session-opened':
       return [...leftMessages(before, after, event.key), ...openMessages(after, event.key)]
+    case 'session-released':
+      return releaseMessages(before, event.session)
     case 'session-started':
       return startMessages(before, event.key)
     case 'token-chosen':
@@ -193,13 +195,18 @@ function wireSampling(request: RequestState): ServerMessageOf<'session-open'>['s
 
 /** Stages of the former route that have no part in the new one free what they hold. */
 function leftMessages(before: SwarmState, after: SwarmState, key: string): Outgoing[] {
-  const former = before.requests.get(key)
-  const stages = after.requests.get(key)?.stages ?? []
-  if (!former || former.session === null) return []
-  const { session, epoch } = former
+  const request = after.requests.get(key)
+  if (!request || request.session === null) return []
+  const { session, stages } = request
+  const former = before.retained.get(session) ?? before.requests.get(key)
+  if (!former) return []
+  const { epoch } = former
   return former.stages
     .filter(({ peer }) => !stages.some((stage) => stage.peer === peer))
-    .map(({ peer }) => ({ to: peer, message: { kind: 'session-close', session, epoch } }))
+    .map(({ peer }) => ({
+      to: peer,
+      message: { kind: 'session-close', session, epoch, retain: false },
+    }))
 }
 
 /** Prompt and answer so far. */
@@ -223,6 +230,16 @@ function startMessages(state: SwarmState, key: string): Outgoing[] {
       forward,
       prompt: index === 0 ? text.slice(from) : [],
     },
+  }))
+}
+
+function releaseMessages({ retained }: SwarmState, session: SessionId): Outgoing[] {
+  const former = retained.get(session)
+  if (!former) return []
+  const { epoch, stages } = former
+  return stages.map(({ peer }) => ({
+    to: peer,
+    message: { kind: 'session-close', session, epoch, retain: false },
   }))
 }
 
@@ -263,7 +280,7 @@ function endMessages(before: SwarmState, after: SwarmState, key: string): Outgoi
   if (!isActive(was) || session === null) return [{ to: was.asker, message: end }]
   const closes = was.stages.map(({ peer }): Outgoing => ({
     to: peer,
-    message: { kind: 'session-close', session, epoch },
+    message: { kind: 'session-close', session, epoch, retain: after.retained.has(session) },
   }))
   return [{ to: was.asker, message: end }, ...closes]
 }

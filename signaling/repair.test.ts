@@ -234,3 +234,22 @@ describe('silence', () => {
     expect(requestOf(swarm)).toMatchObject({ repairs: 0, state: 'running' })
   })
 })
+
+test('RE1 of two holders the one is taken at which no link broke, until it had a part in a good answer', () => {
+  const { swarm, workers, asker, chain, head } = answering(2)
+  const [liar, victim] = [at(chain, 0), at(chain, 1)]
+  const error = { code: 'stage-lost', message: 'bye: bad-frame: checksum' }
+  liar.say({ kind: 'session-failed', ...head, error })
+  swarm.pass(200)
+  const doubts = (worker: FakePeer) => swarm.service.state().peers.get(worker.peer)?.doubts
+  expect([liar, victim].map(doubts)).toEqual([1, 1])
+  const stages = requestOf(swarm)?.stages ?? []
+  expect(stages).not.toContain(liar.peer)
+  expect(stages).not.toContain(victim.peer)
+  const last = workers.find(({ peer }) => peer === stages.at(-1))
+  last?.say({ kind: 'session-end', ...head, epoch: 2, reason: 'stop' })
+  expect([liar, victim].map(doubts)).toEqual([0.75, 0.75])
+  swarm.ask(asker, 'again')
+  expect(requestOf(swarm)?.state).toBe('done')
+  expect(swarm.service.snapshot().requests.at(-1)?.stages).not.toContain(liar.peer)
+})

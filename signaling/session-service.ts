@@ -183,8 +183,18 @@ function failureEvents(
   const error = { code, message: given.message }
   const { key } = request
   if (isOwnFault(request, given.code)) return brokenBy(request, sender, error)
-  if (PASSING_FAULTS.has(code)) return [{ kind: 'session-broken', key, error, faulty: [] }]
+  if (PASSING_FAULTS.has(code)) {
+    const doubted = code === 'stage-lost' ? endsOf(request, sender) : []
+    return [{ kind: 'session-broken', key, error, faulty: [], doubted }]
+  }
   return [{ kind: 'request-ended', key, reason: 'error', error }]
+}
+
+/** Of the link from a stage to the next one. */
+function endsOf({ stages }: RequestState, sender: PeerId): PeerId[] {
+  const index = stages.findIndex(({ peer }) => peer === sender)
+  const next = stages[(index + 1) % stages.length]
+  return next === undefined || next.peer === sender ? [] : [sender, next.peer]
 }
 
 function brokenBy(request: RequestState, faulty: PeerId, error: WireError): SwarmEvent[] {

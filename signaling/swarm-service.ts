@@ -21,6 +21,8 @@ export type SwarmServiceDeps = MessageDeps & {
   readonly minStages: number
   /** Where session numbers begin, unsigned 32-bit, not 0. */
   readonly firstSession: number
+  /** How long stages keep caches after an answer, ms; RETAIN_MS when absent. */
+  readonly retainMs?: number
   /** Between `pair-` and the number in each pair's id: another one for each start of a host. */
   readonly pairPrefix: string
   /** Where other devices reach this host; known once it listens. */

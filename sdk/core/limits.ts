@@ -119,6 +119,12 @@ export const REPAIR_MS = 60_000
  * What does not fit is computed again from the tokens.
  */
 export const REPLAY_BYTES = 64 * 1024 * 1024
+/** Caches are kept so long after an answer: the next question of a conversation begins with the same text. */
+export const RETAIN_MS = 300_000
+/** Sessions that a stage keeps for that; with SESSIONS_AT_ONCE they are SESSIONS_PER_STAGE. */
+export const RETAINED_PER_STAGE = 4
+/** A text in common that is shorter is not worth a former session. */
+export const RETAINED_ROWS_MIN = 16
 /** Answers that the ring computes at once; more wait. A stage keeps caches for twice as many. */
 export const SESSIONS_AT_ONCE = 4
 /**

@@ -177,7 +177,7 @@ const fromServer = [
     stopIds: [],
   },
   { kind: 'session-start', ...session, from: 0, forward: 0, prompt: [1, 2, 3] },
-  { kind: 'session-close', ...session },
+  { kind: 'session-close', ...session, retain: false },
   { kind: 'ask-accepted', request: 'r', session: 9, stages: [{ peer: 'a', name: 'A', range }] },
   { kind: 'ask-token', request: 'r', position: 3, sampled },
   { kind: 'ask-end', request: 'r', reason: 'stop', timings },

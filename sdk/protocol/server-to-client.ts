@@ -134,8 +134,14 @@ const sessionStart = v.object({
   prompt: tokenIds,
 })
 
-/** To every stage: free the caches of this session. */
-const sessionClose = v.object({ kind: v.literal('session-close'), session: sessionId, epoch: u32 })
+/** To every stage: nothing more is computed for this session. */
+const sessionClose = v.object({
+  kind: v.literal('session-close'),
+  session: sessionId,
+  epoch: u32,
+  /** Keep the caches: the next question may begin with the same text. Otherwise free them. */
+  retain: v.boolean(),
+})
 
 /** To the asker. */
 const askAccepted = v.object({

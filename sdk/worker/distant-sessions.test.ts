@@ -183,7 +183,7 @@ test('SE6 SE7 a thread that is gone fails what ran in it, once, and the next one
   sessions.start(sessionStart())
   await sessions.open(sessionOrder({ session: 8 as SessionId }), SESSION_MODEL)
   await settled()
-  await sessions.close({ kind: 'session-close', session: 8 as SessionId, epoch: 1 })
+  await sessions.close({ kind: 'session-close', session: 8 as SessionId, epoch: 1, retain: false })
   await settled()
   expect(released).toEqual([8])
   sessions.lost(new CrowdError('stage-failed', 'the compute thread died'))

@@ -1,6 +1,7 @@
 import { CrowdError, toCrowdError } from '../core/errors.ts'
 import type { PairId, SessionId } from '../core/ids.ts'
 import type { MessageEnd } from '../core/message-end.ts'
+import type { ServerMessageOf } from '../protocol/server-to-client.ts'
 import { createDeferred, type Deferred } from './deferred.ts'
 import type { SessionCommand, SessionNews } from './session-messages.ts'
 import type { FrameSink, MakeSessions, Sessions, SessionsProgress } from './sessions.ts'
@@ -14,11 +15,20 @@ export type DistantSessions = Sessions & {
   lost(error: CrowdError): void
 }
 
+type OpenSession = {
+  readonly epoch: number
+  over: boolean
+  /** The connection to the host was lost since it was opened. */
+  parked: boolean
+  /** Its answer is over; what is cached waits for a next question. */
+  retained: boolean
+}
+
 const NO_PROGRESS: SessionsProgress = { computing: false, sessions: [] }
 
 export function createDistantSessions(deps: Parameters<MakeSessions>[0]): DistantSessions {
   /** What runs in the thread, with those that ended there and were not closed yet. */
-  const open = new Map<SessionId, { readonly epoch: number; over: boolean; parked: boolean }>()
+  const open = new Map<SessionId, OpenSession>()
   const links = new Map<PairId, FrameSink>()
   let end: MessageEnd<SessionCommand, SessionNews> | null = null
   let dropping: Deferred<undefined> | null = null
@@ -94,9 +104,15 @@ export function createDistantSessions(deps: Parameters<MakeSessions>[0]): Distan
     deps.onChange()
   }
 
-  function close({ session, epoch }: Pick<SessionOrder, 'session' | 'epoch'>): Promise<void> {
-    post({ kind: 'close', message: { kind: 'session-close', session, epoch } })
-    forget({ session, epoch })
+  function close(message: ServerMessageOf<'session-close'>): Promise<void> {
+    post({ kind: 'close', message })
+    const session = open.get(message.session)
+    if (!message.retain) forget(message)
+    else if (session?.epoch === message.epoch) {
+      session.over = true
+      session.retained = true
+      deps.onChange()
+    }
     return Promise.resolve()
   }
 
@@ -126,7 +142,7 @@ export function createDistantSessions(deps: Parameters<MakeSessions>[0]): Distan
         return Promise.resolve()
       }
       if (former === undefined || former.epoch < epoch)
-        open.set(session, { epoch, over: false, parked: false })
+        open.set(session, { epoch, over: false, parked: false, retained: false })
       post({ kind: 'open', order, model: { hiddenSize, contextLength, eosTokenIds } })
       deps.onChange()
       return Promise.resolve()
@@ -141,7 +157,7 @@ export function createDistantSessions(deps: Parameters<MakeSessions>[0]): Distan
       links.delete(pair)
       post({ kind: 'link-lost', pair, reason })
     },
-    count: () => open.size,
+    count: () => [...open.values()].filter(({ retained }) => !retained).length,
     progress() {
       if (end === null) return Promise.resolve(NO_PROGRESS)
       asked ??= createDeferred<SessionsProgress>()
@@ -150,11 +166,20 @@ export function createDistantSessions(deps: Parameters<MakeSessions>[0]): Distan
     },
     failAll: (error) => post({ kind: 'fail-all', error: error.toWire() }),
     park() {
-      for (const session of open.values()) session.parked = true
+      for (const [session, one] of open) {
+        // The host forgets them with the connection.
+        if (one.retained)
+          void close({ kind: 'session-close', session, epoch: one.epoch, retain: false })
+        else one.parked = true
+      }
     },
     async dropParked() {
       const parked = [...open].filter(([, session]) => session.parked)
-      await Promise.all(parked.map(([session, { epoch }]) => close({ session, epoch })))
+      await Promise.all(
+        parked.map(([session, { epoch }]) =>
+          close({ kind: 'session-close', session, epoch, retain: false }),
+        ),
+      )
     },
     async dropAll() {
       open.clear()

@@ -8,6 +8,7 @@ import type { ServerMessageOf } from '../protocol/server-to-client.ts'
 import type { StageRunner } from '../runtime/stage-runner.ts'
 import type { SessionRecord } from './step-run.ts'
 import { createSentRows, type ReplayBudget } from './sent-rows.ts'
+import { createStepQueue } from './step-queue.ts'
 import {
   createStageSession,
   type SessionModel,
@@ -58,6 +59,8 @@ type Open = {
   readonly session: StageSession
   readonly record: SessionRecord
   next: FrameSink | null
+  /** The answer is over; what is cached waits for a next question. */
+  retained: boolean
   /** The connection to the host was lost since it was opened. */
   parked: boolean
 }
@@ -86,6 +89,7 @@ export type Sessions = {
 
 export function createSessions(deps: SessionsDeps): Sessions {
   const sessions = new Map<SessionId, Open>()
+  const queue = createStepQueue(deps.runner)
   const budget: ReplayBudget = { limitBytes: deps.replayBytes ?? REPLAY_BYTES, usedBytes: 0 }
   /** What a frame may look like; a device holds one model at a time. */
   let expectation: FrameExpectation | undefined
@@ -106,6 +110,8 @@ export function createSessions(deps: SessionsDeps): Sessions {
     await open.next.send(encodeFrame(frame))
   }
 
+  const computed = (): Open[] => [...sessions.values()].filter(({ retained }) => !retained)
+
   function find(session: SessionId, epoch: number): Open | null {
     const open = sessions.get(session)
     return open?.order.epoch === epoch ? open : null
@@ -121,9 +127,10 @@ export function createSessions(deps: SessionsDeps): Sessions {
         order,
         record,
         parked: false,
+        retained: false,
         session: createStageSession(
           {
-            runner: deps.runner,
+            queue,
             record,
             model,
             sendFrame: (frame) => sendFrame(open, frame),
@@ -158,8 +165,15 @@ export function createSessions(deps: SessionsDeps): Sessions {
         open.session.fail(toCrowdError(thrown))
       }
     },
-    async close({ session, epoch }) {
-      if (find(session, epoch) !== null) await drop(session)
+    async close({ session, epoch, retain }) {
+      const open = find(session, epoch)
+      if (open === null) return
+      if (!retain) await drop(session)
+      else {
+        open.session.close()
+        open.retained = true
+        deps.onChange()
+      }
     },
     onFrame(peer, bytes) {
       const frame = decodeFrame(bytes, expectation)
@@ -177,8 +191,8 @@ export function createSessions(deps: SessionsDeps): Sessions {
           )
       }
     },
-    count: () => sessions.size,
-    progress: () => Promise.resolve(progressOf([...sessions.values()])),
+    count: () => computed().length,
+    progress: () => Promise.resolve(progressOf(computed())),
     failAll(error) {
       for (const open of sessions.values()) {
         open.session.fail(error)
@@ -187,7 +201,11 @@ export function createSessions(deps: SessionsDeps): Sessions {
       }
     },
     park() {
-      for (const open of sessions.values()) open.parked = true
+      for (const [session, open] of sessions) {
+        // The host forgets them with the connection.
+        if (open.retained) void drop(session)
+        else open.parked = true
+      }
     },
     async dropParked() {
       const parked = [...sessions].filter(([, open]) => open.parked)

@@ -95,7 +95,7 @@ function ring(
     sessions.push(
       createStageSession(
         {
-          runner: { run },
+          queue: { run },
           record,
           model: manifest,
           sendFrame: (frame) => {

@@ -6,9 +6,10 @@ import type { SampledToken } from '../core/sampling/params.ts'
 import type { ActivationFrame, Frame, TokenFrame } from '../core/wire/frame.ts'
 import type { ClientMessage } from '../protocol/client-to-server.ts'
 import type { ServerMessageOf } from '../protocol/server-to-client.ts'
-import type { StageOutput, StageRunner, StageStep } from '../runtime/stage-runner.ts'
+import type { StageOutput, StageStep } from '../runtime/stage-runner.ts'
 import { createDeferred } from './deferred.ts'
 import { createLastStage, type LastStage } from './last-stage.ts'
+import type { StepQueue } from './step-queue.ts'
 import { createRowsOut } from './rows-out.ts'
 import { createStepRun, type SessionRecord, type StageProgress } from './step-run.ts'
 
@@ -21,7 +22,7 @@ export type SessionModel = Pick<Manifest, 'hiddenSize' | 'contextLength' | 'eosT
 export type SessionStart = Pick<ServerMessageOf<'session-start'>, 'from' | 'forward' | 'prompt'>
 
 export type StageSessionDeps = {
-  runner: Pick<StageRunner, 'run'>
+  queue: StepQueue
   record: SessionRecord
   model: SessionModel
   /** To the next stage of the route (from the last one to the first). */
@@ -73,7 +74,7 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
   // Frames may overtake the host's word to start, which says what is to be sent on.
   let tail: Promise<unknown> = started.promise
 
-  const steps = createStepRun({ ...deps, onHung: fail })
+  const steps = createStepRun({ ...deps, isWanted: () => !closed, onHung: fail })
   const out = createRowsOut({
     head: { ...head, hiddenSize: deps.model.hiddenSize },
     sent: deps.record.sent,

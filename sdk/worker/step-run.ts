@@ -1,7 +1,8 @@
 import { CrowdError } from '../core/errors.ts'
 import { STAGE_STEP_MS } from '../core/limits.ts'
-import type { StageOutput, StageRunner, StageStep } from '../runtime/stage-runner.ts'
+import type { StageOutput, StageStep } from '../runtime/stage-runner.ts'
 import type { SentRows } from './sent-rows.ts'
+import type { StepQueue } from './step-queue.ts'
 
 /** What a device keeps of a session from one epoch to the next. */
 export type SessionRecord = {
@@ -32,8 +33,10 @@ const STEP_SLACK = 20
 const STEP_LIMIT_MS = 8_000
 
 export function createStepRun(deps: {
-  readonly runner: Pick<StageRunner, 'run'>
+  readonly queue: StepQueue
   readonly record: SessionRecord
+  /** False once the session is over. */
+  isWanted(): boolean
   /** Runs `task` after `ms` unless the returned function was called. */
   later(ms: number, task: () => void): () => void
   /** A step hangs; it isn't awaited any more. */
@@ -62,7 +65,7 @@ export function createStepRun(deps: {
       record.cached = 0
       computing = true
       const stop = deps.later(limitMs(rows), hung)
-      const output = await deps.runner.run(step).finally(() => {
+      const output = await deps.queue.run(step, rows, deps.isWanted).finally(() => {
         computing = false
         stop()
       })

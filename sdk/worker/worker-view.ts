@@ -9,7 +9,7 @@ import type { RunnerReport } from '../runtime/stage-runner.ts'
 import type { StoreUsage } from '../storage/shard-store.ts'
 import type { HeldStage } from './stage-holder.ts'
 import type { StepMeter } from './step-meter.ts'
-import type { Worker, WorkerSnapshot } from './worker-snapshot.ts'
+import type { WorkerSnapshot } from './worker-snapshot.ts'
 
 /** The model that a host serves. */
 export type ServedModel = Pick<ServerMessageOf<'model'>, 'model' | 'revision' | 'manifestPath'>
@@ -92,25 +92,6 @@ export function snapshotOf(state: WorkerState, parts: WorkerParts): WorkerSnapsh
     stepMs: parts.meter.stepMs,
     sessions: parts.sessions,
     error: state.error ?? error,
-  }
-}
-
-/** Shows whoever asked each state, `snapshot` being what it is now. */
-export function createView(
-  snapshot: () => WorkerSnapshot,
-): Pick<Worker, 'onChange' | 'snapshot'> & { changed(): void } {
-  const handlers = new Set<(snapshot: WorkerSnapshot) => void>()
-  return {
-    snapshot,
-    changed() {
-      const now = snapshot()
-      for (const handler of handlers) handler(now)
-    },
-    onChange(handler) {
-      handlers.add(handler)
-      handler(snapshot())
-      return () => handlers.delete(handler)
-    },
   }
 }
 

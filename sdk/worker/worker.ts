@@ -11,13 +11,15 @@ import { createAnnouncer, type Announcer } from './announcer.ts'
 import { dispatch } from './dispatch.ts'
 import { createLinks } from './links.ts'
 import { createPieceLinks, type PieceLinks } from './piece-links.ts'
+import { createParking } from './parking.ts'
 import { createReviver } from './reviver.ts'
 import { createSessions, type FrameSink, type MakeSessions, type Sessions } from './sessions.ts'
 import { createStageHolder, type FetchPieces, type StageHolder } from './stage-holder.ts'
 import { createStepMeter, type StepMeter } from './step-meter.ts'
 import { createWakefulness } from './wakefulness.ts'
-import type { Worker } from './worker-snapshot.ts'
-import { createView, freshState, snapshotOf, type WorkerState } from './worker-view.ts'
+import { createWatchers } from './watchers.ts'
+import type { Worker, WorkerSnapshot } from './worker-snapshot.ts'
+import { freshState, snapshotOf, type WorkerState } from './worker-view.ts'
 
 export type WorkerDeps = {
   signaling: Signaling
@@ -40,24 +42,14 @@ export type WorkerOptions = { readonly pledgeBytes: number; readonly paused: boo
 
 /** How often measurements go to the host, and links are looked at, while something changes. */
 const STATS_MS = 1_000
-/** How long caches are kept for a host that was lost and found again. */
-const PARK_MS = 60_000
 
 /** The role that lends compute: joins, holds what it is told to, serves steps, leaves politely. */
 export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
-  const { changed, ...view } = createView(() =>
-    snapshotOf(state, {
-      held: holder.held(),
-      links: links.list(),
-      meter,
-      sessions: sessions.count(),
-    }),
-  )
   const meter = createStepMeter()
   const state = freshState(options)
   let stopTicking: () => void = () => undefined
-  let stopParking: () => void = () => undefined
 
+  const { onChange, changed } = createWatchers(snapshot)
   const tell = (message: ClientMessage): void => void deps.signaling.send(message)
   const holder = createStageHolder({
     runner: deps.runner,
@@ -100,6 +92,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     later: deps.later,
     onBadFrame: (peer, { code, message }) => links.reject(peer, `${code}: ${message}`),
   })
+  const parking = createParking(sessions, deps.later)
   const reviver = createReviver({
     runner: deps.runner,
     holder,
@@ -133,6 +126,15 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     wallNow: deps.wallNow ?? deps.now,
   })
 
+  function snapshot(): WorkerSnapshot {
+    return snapshotOf(state, {
+      held: holder.held(),
+      links: links.list(),
+      meter,
+      sessions: sessions.count(),
+    })
+  }
+
   function fail(thrown: unknown): void {
     if (state.gone !== null) return
     state.error = toCrowdError(thrown)
@@ -144,8 +146,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     state.signaling = next.kind
     if (next.kind === 'open') {
       announcer.welcomed(next.welcome).catch(fail)
-      stopParking()
-      stopParking = deps.later(PARK_MS, () => void sessions.dropParked())
+      parking.begin()
     }
     if (next.kind === 'refused') fail(next.error)
     changed()
@@ -161,7 +162,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
 
   async function shutDown(reason: string): Promise<void> {
     stopTicking()
-    stopParking()
+    parking.stop()
     holder.stop()
     links.closeAll(reason)
     pieceLinks.closeAll(reason)
@@ -173,7 +174,8 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
   }
 
   return {
-    ...view,
+    onChange,
+    snapshot,
     async start() {
       if (state.started) return
       state.started = true

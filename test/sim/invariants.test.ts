@@ -119,6 +119,7 @@ const asked: SwarmEvent = {
 const opened = (key: string, session: number): SwarmEvent => ({
   kind: 'session-opened',
   valid: 0,
+  epoch: 1,
   key,
   session: session as SessionId,
   stages: [{ peer: BOB, range: ALL }],

@@ -48,6 +48,9 @@ export type SimHostDeps = {
   onRestart(): void
 }
 
+/** Long enough for somebody to ask on. */
+const RETAIN_MS = 5_000
+
 /** As in signaling/server.ts. */
 const TICK_MS = 100
 
@@ -63,6 +66,8 @@ export function createSimHost(deps: SimHostDeps): SimHost {
     starts += 1
     return createSwarmService({
       model: deps.model,
+      // Kept sessions must be gone before leaks are looked for.
+      retainMs: RETAIN_MS,
       minStages: deps.minStages,
       iceServers: [],
       now: clock.now,

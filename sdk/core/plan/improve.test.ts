@@ -54,6 +54,17 @@ describe('a ring that serves', () => {
     expect(after.lapMs).toBeCloseTo(3 * 2 + 3.1 * 10 + 2)
   })
 
+  test('loses nobody who alone is ready while the ring as a whole is not', () => {
+    // Blocks 4 to 7 are ready on the last one only: the others are coming, or were lost a moment ago.
+    const coming = { ...slowFront, ready: false }
+    const gone = held('gone', back, { msPerLayer: 2, ready: false })
+    const last = held('last', back, { msPerLayer: 5 })
+    expect(rangesOf(plan([coming, gone, last]))).toEqual(['0-4', '4-8', '4-8'])
+    // Of two copies one may go, and not both.
+    const made = plan([coming, gone, last, { ...last, peer: 'other' as PeerId }])
+    expect(rangesOf(made).slice(2).sort()).toEqual(['0-4', '4-8'])
+  })
+
   test('a long way counts: a near replica takes over from a far one', () => {
     const far: HopCost = (a, b) => ([a, b].includes('slow' as PeerId) ? 100 : 1)
     const near = held('near', back, { msPerLayer: 10 })

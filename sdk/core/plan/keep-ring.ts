@@ -38,7 +38,8 @@ export function keepRing(
 ): { readonly draft: Draft; readonly locked: ReadonlySet<PlanDevice> } {
   const ready = pool.kept.filter((item) => item.device.ready)
   const serving = fastestChain(context, ready) ?? []
-  const locked = new Set([...serving, ...chain].map((stage) => stage.device))
+  const holders = lastHolders(ready, [...serving, ...chain.filter(({ device }) => device.ready)])
+  const locked = new Set([...serving, ...chain, ...holders].map((stage) => stage.device))
   const loose = pool.able.filter((device) => !locked.has(device))
   const better = betterChain(context, chain, loose)
   if (better === null) {
@@ -55,6 +56,24 @@ export function keepRing(
     moved: 'faster',
   }
   return { draft, locked: new Set([...locked, ...better.map((stage) => stage.device)]) }
+}
+
+/** Ready devices that must stay, besides those that stay anyway, so that no block which is ready somewhere stops being so. */
+function lastHolders(
+  ready: readonly Placement[],
+  staying: readonly Placement[],
+): readonly Placement[] {
+  const held = new Set(staying.flatMap(blocksOf))
+  return ready.filter((item) => {
+    const blocks = blocksOf(item)
+    const isLast = blocks.some((block) => !held.has(block))
+    if (isLast) for (const block of blocks) held.add(block)
+    return isLast
+  })
+}
+
+function blocksOf({ range }: Placement): number[] {
+  return Array.from({ length: range.end - range.start }, (_, index) => range.start + index)
 }
 
 function betterChain(

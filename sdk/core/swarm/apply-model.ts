@@ -72,6 +72,7 @@ export function modelSwitched(
     unassigned: [{ start: 0, end: served.model.blocks.length }],
     plan: null,
     route: null,
+    retained: new Map(),
     topology: state.topology + 1,
     links: state.links + 1,
   }

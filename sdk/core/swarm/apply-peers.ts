@@ -60,6 +60,7 @@ export function peerJoined(
     memoryLimit: null,
     setAside: null,
     strikes: 0,
+    doubts: 0,
     goodAnswers: 0,
   }
   const peer = former ? returned(former, fresh) : fresh
@@ -68,7 +69,8 @@ export function peerJoined(
 }
 
 function returned(former: PeerState, fresh: PeerState): PeerState {
-  const { stepMs, speed, tokens, memoryLimit, strikes, goodAnswers, assignment, pledge } = former
+  const { stepMs, speed, tokens, memoryLimit, strikes, doubts } = former
+  const { goodAnswers, assignment, pledge } = former
   return {
     ...fresh,
     accusers: former.accusers,
@@ -79,6 +81,7 @@ function returned(former: PeerState, fresh: PeerState): PeerState {
     tokens,
     memoryLimit,
     strikes,
+    doubts,
     goodAnswers,
     // A reload is a new chance after a failed load, not after sessions broken again and again.
     setAside: strikes >= STRIKES_MAX ? former.setAside : null,
@@ -298,6 +301,27 @@ export function struck(state: SwarmState, event: EventOf<'struck'>): SwarmState 
   return replanned(next)
 }
 
+/** How much a doubt loses with an answer in which the device had no part. */
+const DOUBT_FADES = 0.25
+
+export function doubted(state: SwarmState, peers: readonly PeerId[]): SwarmState {
+  const next = peers.reduce(
+    (before, id) => withPeer(before, id, (peer) => ({ ...peer, doubts: peer.doubts + 1 })),
+    state,
+  )
+  return peers.length === 0 ? state : { ...next, links: next.links + 1 }
+}
+
+/** Whoever had a part in a good answer is above doubt; of the others less is held against them. */
+function cleared(state: SwarmState, stages: readonly RouteEntry[]): SwarmState {
+  const doubtful = [...state.peers.values()].filter(({ doubts }) => doubts > 0)
+  return doubtful.reduce((next, { peer: id, doubts }) => {
+    const isPart = stages.some(({ peer }) => peer === id)
+    const left = isPart ? 0 : Math.max(0, doubts - DOUBT_FADES)
+    return withPeer(next, id, (peer) => ({ ...peer, doubts: left }))
+  }, state)
+}
+
 /** An answer that its stages computed to the end. */
 export function answered(state: SwarmState, stages: readonly RouteEntry[]): SwarmState {
   return stages.reduce(
@@ -309,7 +333,7 @@ export function answered(state: SwarmState, stages: readonly RouteEntry[]): Swar
           ? { ...peer, goodAnswers }
           : { ...peer, strikes: 0, goodAnswers: 0 }
       }),
-    state,
+    cleared(state, stages),
   )
 }
 

@@ -1,9 +1,10 @@
-import { answered } from './apply-peers.ts'
+import { answered, doubted } from './apply-peers.ts'
+import type { SessionId } from '../ids.ts'
 import type { SwarmEvent } from './events.ts'
 import type { FinishReason } from '../session/request.ts'
 import { predictLap } from './predict.ts'
 import type { RequestPhase, RequestState, SwarmState } from './state.ts'
-import { withToken, type TokenList } from '../session/token-list.ts'
+import { tokensOf, withToken, type TokenList } from '../session/token-list.ts'
 import { isOver, isRouted, pairBetween } from './views.ts'
 
 type EventOf<Kind extends SwarmEvent['kind']> = Extract<SwarmEvent, { kind: Kind }>
@@ -69,7 +70,7 @@ export function sessionOpened(
     ...request,
     phase: 'opening',
     session: event.session,
-    epoch: request.epoch + 1,
+    epoch: event.epoch,
     stages: event.stages,
     valid: event.valid,
     stageMs: event.stages.map(() => null),
@@ -80,7 +81,7 @@ export function sessionOpened(
     progressAt: now,
     positions: event.stages.map(() => 0),
   }))
-  if (event.session !== state.nextSession) return next
+  if (event.session !== state.nextSession) return sessionReleased(next, event.session)
   // Unsigned 32-bit, and 0 stays free.
   return { ...next, nextSession: event.session >= 0xffff_ffff ? 1 : event.session + 1 }
 }
@@ -97,10 +98,10 @@ export function stageReady(state: SwarmState, event: EventOf<'stage-ready'>): Sw
 /** What the stages have of the session stays with them; the next route goes on with it. */
 export function sessionBroken(
   state: SwarmState,
-  { key, error, faulty }: EventOf<'session-broken'>,
+  { key, error, faulty, doubted: doubtful = [] }: EventOf<'session-broken'>,
   now: number,
 ): SwarmState {
-  return withRequest(state, key, (request) => {
+  return withRequest(doubted(state, doubtful), key, (request) => {
     if (!isRouted(request)) return request
     const { since = now, count = 0, shunned = [] } = request.broken ?? {}
     const broken = { since, error, count: count + 1, shunned: [...shunned, ...faulty] }
@@ -199,7 +200,31 @@ function endOf(answer: TokenList): TokenList {
   return answer && { ...answer, before: null }
 }
 
-export function requestEnded(state: SwarmState, event: EventOf<'request-ended'>): SwarmState {
+/** An answer that came to its end may be asked about; its stages are whole. */
+function withRetained(
+  { retained, retainMs }: SwarmState,
+  { phase, session, epoch, stages, prompt, answer }: RequestState,
+  { reason }: EventOf<'request-ended'>,
+  now: number,
+): SwarmState['retained'] {
+  const isWhole = phase === 'running' && reason !== 'error' && answer !== null
+  if (session === null || !isWhole || retainMs === 0) return retained
+  const text = [...prompt, ...tokensOf(answer)]
+  return new Map(retained).set(session, { session, epoch, stages, text, since: now })
+}
+
+export function sessionReleased(state: SwarmState, session: SessionId): SwarmState {
+  if (!state.retained.has(session)) return state
+  const retained = new Map(state.retained)
+  retained.delete(session)
+  return { ...state, retained }
+}
+
+export function requestEnded(
+  state: SwarmState,
+  event: EventOf<'request-ended'>,
+  now: number,
+): SwarmState {
   const was = state.requests.get(event.key)
   if (was === undefined || isOver(was)) return state
   // Goes behind all others: the ones that ended first are forgotten first, however long they ran.
@@ -213,7 +238,7 @@ export function requestEnded(state: SwarmState, event: EventOf<'request-ended'>)
     reason: event.reason,
     error: event.error,
   })
-  const ended = { ...state, requests: order }
+  const ended = { ...state, requests: order, retained: withRetained(state, was, event, now) }
   const isGood = event.reason === 'stop' || event.reason === 'length'
   const judged = was.phase === 'running' && isGood ? answered(ended, was.stages) : ended
   // Devices that were busy may be given other blocks now.

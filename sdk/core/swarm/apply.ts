@@ -102,12 +102,14 @@ function settle(state: SwarmState, event: Decision, now: number): SwarmState {
       return { ...state, sourcesSoughtAt: now }
     case 'session-opened':
       return requests.sessionOpened(state, event, now)
+    case 'session-released':
+      return requests.sessionReleased(state, event.session)
     case 'session-broken':
       return requests.sessionBroken(state, event, now)
     case 'session-started':
       return requests.sessionStarted(state, event, now)
     case 'request-ended':
-      return requests.requestEnded(state, event)
+      return requests.requestEnded(state, event, now)
     case 'model-switched':
       return models.modelSwitched(state, event, now)
     case 'model-settled':

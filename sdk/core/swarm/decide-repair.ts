@@ -7,8 +7,11 @@ import type { Decision } from './events.ts'
 import type { Break, RequestState, SwarmState } from './state.ts'
 import { bestRoute, missingRanges, neighbours } from './views.ts'
 
-/** Breaks without a token in between after which an answer is given up: it may be the answer that breaks devices. */
-const BREAKS_MAX = 4
+/** Faults of devices without a token in between after which an answer is given up: it may be what breaks them. */
+const FAULTS_MAX = 4
+/** The third try comes after a pause, which doubles: a link that breaks at once would be tried a hundred times. */
+const PAUSE_MS = 500
+const PAUSE_MAX_MS = 8_000
 /** Where only a device that failed is left, it is asked again after this: its provider may be started anew by then. */
 const SECOND_CHANCE_MS = 2_000
 /** Without anybody who could close the ring an answer waits this long: a page that is loaded anew is back by then. */
@@ -31,11 +34,13 @@ function repair(
 ): readonly Decision[] {
   const { key, session, stages } = request
   const isLate = now - broken.since > REPAIR_MS
-  if (session === null || isLate || broken.count >= BREAKS_MAX)
+  if (session === null || isLate || broken.shunned.length >= FAULTS_MAX)
     return [givenUp(key, withoutRoute(state, broken, now))]
-  const others = bestRoute(state, true, { stages, shunned: broken.shunned })
+  if (now - request.progressAt < pauseMs(broken.count)) return []
+  const others = bestRoute(state, true, { memory: { stages, shunned: broken.shunned } })
   const mayReturn = now - request.progressAt > SECOND_CHANCE_MS
-  const route = others ?? (mayReturn ? bestRoute(state, true, { stages, shunned: [] }) : null)
+  const route =
+    others ?? (mayReturn ? bestRoute(state, true, { memory: { stages, shunned: [] } }) : null)
   if (route === null) {
     if (isOnTheWay(state) || bestRoute(state, false) !== null || now - broken.since <= HOPELESS_MS)
       return []
@@ -48,11 +53,16 @@ function repair(
       kind: 'session-opened',
       key,
       session,
+      epoch: request.epoch + 1,
       stages: route.stages.map(({ peer, range }) => ({ peer, range })),
       // The row of the last token was not computed to the end: its outcome is the next token.
       valid: request.promptLength + lengthOf(request.answer) - 1,
     },
   ]
+}
+
+function pauseMs(breaks: number): number {
+  return breaks < 3 ? 0 : Math.min(PAUSE_MS * 2 ** (breaks - 3), PAUSE_MAX_MS)
 }
 
 function givenUp(key: string, error: WireError): Decision {

@@ -1,27 +1,22 @@
 import type { ErrorCode, WireError } from '../errors.ts'
 import type { PeerId, SessionId } from '../ids.ts'
-import {
-  SESSION_IDLE_MS,
-  SESSION_OPEN_MS,
-  SESSION_STALL_MS,
-  SESSIONS_AT_ONCE,
-  STAGE_STEP_MS,
-} from '../limits.ts'
-import { blockCount, describeRange, sameRange } from '../model/block-range.ts'
+import { SESSION_IDLE_MS, SESSION_OPEN_MS, SESSION_STALL_MS, STAGE_STEP_MS } from '../limits.ts'
+import { blockCount, describeRange } from '../model/block-range.ts'
 import { uncovered } from '../plan/tiling.ts'
 import { swarmAdvice } from './advice.ts'
+import { createAdmission, crowdedOut, rowsOf } from './admission.ts'
 import { openMissing } from './decide-pairs.ts'
+import { adoptable } from './decide-retained.ts'
 import type { Decision } from './events.ts'
 import type { RequestState, RouteEntry, SwarmState } from './state.ts'
 import {
   bestRoute,
-  isActive,
   isOver,
   isRouted,
-  isReady,
   missingRanges,
   neighbours,
   pairBetween,
+  stillServes,
 } from './views.ts'
 
 /** Ends requests whose asker is gone, and breaks routes that don't hold: a stage is gone, or a time limit passed. */
@@ -122,13 +117,6 @@ function nameOf(state: SwarmState, stage: RouteEntry): string {
   return name === '' ? 'a device' : name
 }
 
-function stillServes(state: SwarmState, stage: RouteEntry): boolean {
-  const peer = state.peers.get(stage.peer)
-  return (
-    peer !== undefined && isReady(peer) && sameRange(peer.assignment?.range ?? null, stage.range)
-  )
-}
-
 /** All stages are linked and ready: the prompt may go. */
 export function startSession(state: SwarmState): readonly Decision[] {
   return [...state.requests.values()]
@@ -138,25 +126,57 @@ export function startSession(state: SwarmState): readonly Decision[] {
     .map((request) => ({ kind: 'session-started', key: request.key }))
 }
 
-/** The oldest waiting request gets a route when there is room; links that it needs come first. */
+/**
+ * The oldest waiting request gets a route when its devices have room; links that it needs come first. Where stages keep a
+ * session that begins with the same text, it goes on with that.
+ */
 export function openSession(state: SwarmState): readonly Decision[] {
   if (state.change?.phase === 'draining') return []
-  const requests = [...state.requests.values()]
-  if (requests.filter(isActive).length >= SESSIONS_AT_ONCE) return []
-  const next = requests.find((request) => request.phase === 'queued')
+  const next = [...state.requests.values()].find((request) => request.phase === 'queued')
   if (!next) return []
-  const route = bestRoute(state, true)
-  if (route === null) {
-    if (isOnTheWay(state)) return []
-    const error = incompleteError(state)
-    return [{ kind: 'request-ended', key: next.key, reason: 'error', error }]
-  }
+  const known = adoptable(state, next)
+  const rows = rowsOf(state, next)
+  const admits = createAdmission(state)
+  const route = bestRoute(state, true, {
+    memory: known && { stages: known.former.stages, shunned: [] },
+    admits: (peer) => admits(peer, rows),
+  })
+  if (route === null) return withoutRoute(state, next)
   const missing = openMissing(state, neighbours(route.stages))
   if (missing.length > 0) return missing
   const stages = route.stages.map(({ peer, range }) => ({ peer, range }))
+  return begin(state, { key: next.key, stages, rows, known })
+}
+
+/** Devices that have no room now, or are on their way, are waited for. */
+function withoutRoute(state: SwarmState, { key }: RequestState): readonly Decision[] {
+  if (bestRoute(state, false) !== null || isOnTheWay(state)) return []
+  return [{ kind: 'request-ended', key, reason: 'error', error: incompleteError(state) }]
+}
+
+function begin(
+  state: SwarmState,
+  session: {
+    readonly key: string
+    readonly stages: readonly RouteEntry[]
+    /** That it may grow to. */
+    readonly rows: number
+    readonly known: ReturnType<typeof adoptable>
+  },
+): readonly Decision[] {
+  const { key, stages, rows, known } = session
   // The counter starts as a session number and only grows within 32 bits.
-  const session = state.nextSession as SessionId
-  return [{ kind: 'session-opened', key: next.key, session, stages, valid: 0 }]
+  const fresh = { session: state.nextSession as SessionId, epoch: 1, valid: 0 }
+  const adopted = known && {
+    session: known.former.session,
+    epoch: known.former.epoch + 1,
+    valid: known.rows,
+  }
+  const released = crowdedOut(state, stages, { rows, adopted: adopted?.session ?? null })
+  return [
+    ...released.map((former): Decision => ({ kind: 'session-released', session: former })),
+    { kind: 'session-opened', key, stages, ...(adopted ?? fresh) },
+  ]
 }
 
 /** Devices that lost their connection a moment ago, or still load, would make the ring whole. */

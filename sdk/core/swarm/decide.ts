@@ -6,6 +6,7 @@ import { decideModel } from './decide-model.ts'
 import { decidePairs } from './decide-pairs.ts'
 import { decidePieces } from './decide-pieces.ts'
 import { repairSessions } from './decide-repair.ts'
+import { releaseRetained } from './decide-retained.ts'
 import { decideRequests, openSession, startSession } from './decide-requests.ts'
 import type { Decision } from './events.ts'
 import { hopCosts } from './hops.ts'
@@ -35,6 +36,7 @@ const CHECKS: readonly ((state: SwarmState, now: number) => readonly Decision[])
   decidePairs,
   decidePieces,
   startSession,
+  releaseRetained,
   repairSessions,
   openSession,
 ]

@@ -152,17 +152,22 @@ export type Decision =
       readonly kind: 'session-opened'
       readonly key: string
       readonly session: SessionId
+      /** One more than that of the session's former route; 1 for a new one. */
+      readonly epoch: number
       readonly stages: readonly RouteEntry[]
       /** Rows of the session from earlier epochs that still hold. */
       readonly valid: number
     }
   | { readonly kind: 'session-started'; readonly key: string }
-  /** The route of an answer does not hold any more. `faulty`: devices that are to blame. */
+  /** The stages free what they kept of an answer that is over. */
+  | { readonly kind: 'session-released'; readonly session: SessionId }
+  /** The route of an answer does not hold any more. `faulty`: devices that are to blame; `doubted`: one of them may be. */
   | {
       readonly kind: 'session-broken'
       readonly key: string
       readonly error: WireError
       readonly faulty: readonly PeerId[]
+      readonly doubted?: readonly PeerId[]
     }
   | {
       readonly kind: 'request-ended'

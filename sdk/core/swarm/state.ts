@@ -1,5 +1,6 @@
 import type { WireError } from '../errors.ts'
 import type { ModelId, PairId, PeerId, PieceHash, RequestId, SessionId } from '../ids.ts'
+import { RETAIN_MS } from '../limits.ts'
 import type { BlockRange } from '../model/block-range.ts'
 import type { Provider } from '../model/provider.ts'
 import type { SwarmPlan } from '../plan/assign.ts'
@@ -74,6 +75,8 @@ export type PeerState = {
   readonly setAside: string | null
   /** Sessions that failed through this device's own fault, or that it kept waiting. */
   readonly strikes: number
+  /** Links that broke at this device in the middle of an answer; either end may be at fault. Fades with good answers. */
+  readonly doubts: number
   /** Answers that ended well since the last strike; counted only while there are strikes. */
   readonly goodAnswers: number
 }
@@ -189,6 +192,17 @@ export type ModelChange = {
   readonly error: WireError | null
 }
 
+/** A session whose answer is over and whose caches the stages keep for a next question that begins alike. */
+export type Retained = {
+  readonly session: SessionId
+  readonly epoch: number
+  readonly stages: readonly RouteEntry[]
+  /** Prompt and answer. */
+  readonly text: readonly number[]
+  /** When the answer ended, ms. */
+  readonly since: number
+}
+
 /** Everything the host knows, immutable: only `apply` makes a new one. */
 export type SwarmState = {
   readonly model: SwarmModel
@@ -203,6 +217,10 @@ export type SwarmState = {
   readonly knownHops: ReadonlyMap<string, number>
   /** In the order of arrival; ended ones stay a while for the dashboard. */
   readonly requests: ReadonlyMap<string, RequestState>
+  /** The oldest first. */
+  readonly retained: ReadonlyMap<SessionId, Retained>
+  /** How long caches are kept after an answer, ms; 0 = not at all. */
+  readonly retainMs: number
   /** Raised by whatever the planner looks at; `planned` is the number it saw last. */
   readonly topology: number
   readonly planned: number
@@ -235,6 +253,8 @@ export function emptySwarm(input: {
   readonly firstSession: number
   /** Random for the same reason: tabs remember pairs and ignore attempts that they had already. */
   readonly pairPrefix: string
+  /** RETAIN_MS when absent. */
+  readonly retainMs?: number
 }): SwarmState {
   return {
     model: input.model,
@@ -245,6 +265,8 @@ export function emptySwarm(input: {
     pairs: new Map(),
     knownHops: new Map(),
     requests: new Map(),
+    retained: new Map(),
+    retainMs: input.retainMs ?? RETAIN_MS,
     topology: 0,
     planned: 0,
     links: 0,

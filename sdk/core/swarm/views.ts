@@ -1,5 +1,5 @@
 import type { PairId, PeerId } from '../ids.ts'
-import type { BlockRange } from '../model/block-range.ts'
+import { sameRange, type BlockRange } from '../model/block-range.ts'
 import type { PlanDevice } from '../plan/device.ts'
 import { UNKNOWN_HOP_MS } from '../plan/hop-table.ts'
 import { withHidden } from '../plan/lap.ts'
@@ -28,6 +28,12 @@ export function isOver(request: RequestState): boolean {
 export function isReady(peer: PeerState): boolean {
   if (peer.droppedAt !== null || peer.silence !== null || peer.setAside !== null) return false
   return peer.assignment?.state === 'ready'
+}
+
+/** The stage's device is there and holds what it held. */
+export function stillServes(state: SwarmState, { peer: id, range }: RouteEntry): boolean {
+  const peer = state.peers.get(id)
+  return peer !== undefined && isReady(peer) && sameRange(peer.assignment?.range ?? null, range)
 }
 
 /** It pledged once and must do so again before it may be given orders. */
@@ -111,36 +117,48 @@ export type RouteMemory = {
   readonly shunned: readonly PeerId[]
 }
 
+export type RouteLimits = {
+  readonly memory?: RouteMemory | null
+  admits?(peer: PeerState): boolean
+}
+
 /** What replacing a stage of a session costs: sending and computing again. */
 const REPLACED_STAGE_MS = 30
+/** Of two holders the one is taken at which no link broke in the middle of an answer. */
+const DOUBT_MS = 200
 /** In the middle of an answer a link that closed is worse than a new stage: it may need seconds to come back. */
 const BROKEN_LINK_MS = 100
 
 /**
  * The cheapest chain of ready devices; with `spread`, devices that already serve sessions cost more; with
- * `memory`, those that did not serve this session.
+ * `memory`, those that did not serve this session. Devices that `admits` refuses have no part.
  */
 export function bestRoute(
   state: SwarmState,
   spread: boolean,
-  memory: RouteMemory | null = null,
+  { memory = null, admits = () => true }: RouteLimits = {},
 ): Route | null {
   const load = spread ? loadPerPeer(state) : new Map<PeerId, number>()
   const step = createStepPredictor(state)
-  const stages: RouteStage[] = []
-  for (const peer of state.peers.values()) {
+  const stages = [...state.peers.values()].flatMap((peer): RouteStage[] => {
     const range = peer.assignment?.range
-    if (!isReady(peer) || !range || peer.pledge === null || peer.pledge.memoryBytes === 0) continue
-    const extraMs = memory === null ? 0 : replacementMs(memory, peer.peer)
+    if (!range || !mayServe(peer) || !admits(peer)) return []
+    const extraMs = replacementMs(memory, peer.peer) + DOUBT_MS * peer.doubts
     const busy = step(peer, range).ms * (1 + (load.get(peer.peer) ?? 0))
-    const stepMs = withHidden(busy, peer.pledge.hidden) + extraMs
-    if (stepMs < Infinity) stages.push({ peer: peer.peer, range, stepMs })
-  }
+    const stepMs = withHidden(busy, peer.pledge?.hidden === true) + extraMs
+    return stepMs < Infinity ? [{ peer: peer.peer, range, stepMs }] : []
+  })
   const hopMs = hopCosts(state, memory === null ? UNKNOWN_HOP_MS : BROKEN_LINK_MS)
   return cheapestRoute(state.model.blocks.length, stages, hopMs)
 }
 
-function replacementMs({ stages, shunned }: RouteMemory, peer: PeerId): number {
+function mayServe(peer: PeerState): boolean {
+  return isReady(peer) && peer.pledge !== null && peer.pledge.memoryBytes > 0
+}
+
+function replacementMs(memory: RouteMemory | null, peer: PeerId): number {
+  if (memory === null) return 0
+  const { stages, shunned } = memory
   if (shunned.includes(peer)) return Infinity
   return stages.some((stage) => stage.peer === peer) ? 0 : REPLACED_STAGE_MS
 }

@@ -16,7 +16,7 @@ export const ERROR_CODES = {
   'too-many-requests': 'Wait a moment and try again.',
   'ring-incomplete': 'Some layers have no device. Open the join link on one more device.',
   'prompt-too-long': 'Shorten the conversation or start a new one.',
-  'stage-lost': 'A device left while it was computing. Ask again: the ring repairs itself.',
+  'stage-lost': 'A device left while it was computing, and nobody took over in time. Ask again.',
   'stage-failed':
     'A device could not compute its layers. Ask again; a device that keeps failing is set aside.',
   timeout: 'Something took longer than its limit. Try again.',

@@ -1,6 +1,7 @@
 // @ts-check
 // Runs a TypeScript tool of the repository (smoke, bench, score) after setting up what is missing;
-// with --browser before its path, a browser too, unless the tool was told to use no tabs.
+// with --browser before its path, a browser too, unless the tool was told to use no tabs; with
+// --browser=--real,--soak only where one of these flags is given.
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -9,10 +10,12 @@ import { ensureBuilt, ensureInstalled, root, runMain } from './setup.mjs'
 
 await runMain(async () => {
   const args = process.argv.slice(2)
-  const usesBrowser = args[0] === '--browser'
-  const [script = '', ...rest] = usesBrowser ? args.slice(1) : args
+  const [option = '', flags] = (args[0] ?? '').split('=')
+  const mayUseBrowser = option === '--browser'
+  const [script = '', ...rest] = mayUseBrowser ? args.slice(1) : args
+  const usesTabs = flags?.split(',').some((flag) => rest.includes(flag)) ?? !isWithoutTabs(rest)
   await ensureInstalled()
-  if (usesBrowser && !isWithoutTabs(rest)) await ensureBrowser()
+  if (mayUseBrowser && usesTabs) await ensureBrowser()
   await ensureBuilt()
   const child = spawn(process.execPath, ['--import', 'tsx', join(root, script), ...rest], {
     cwd: root,

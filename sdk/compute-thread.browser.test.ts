@@ -113,6 +113,14 @@ it('runs sessions in the Web Worker; when it dies the host hears of each, and th
   await load(runner)
   await sessions.open(order(1), model.manifest)
   await expect.poll(kinds).toEqual(['session-ready'])
+  sessions.start({
+    kind: 'session-start',
+    session: 1 as SessionId,
+    epoch: 1,
+    from: 0,
+    forward: 0,
+    prompt: [],
+  })
   sessions.onFrame(BEFORE, activation())
   await expect.poll(() => sent.length, { timeout: 10_000 }).toBe(1)
   expect(decodeFrame(sent[0] ?? new Uint8Array())).toMatchObject({ kind: 'activation', session: 1 })

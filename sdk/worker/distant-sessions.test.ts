@@ -9,6 +9,7 @@ import {
   sessionStart,
 } from '../../test/support/session-fixtures.ts'
 import { CrowdError } from '../core/errors.ts'
+import { SESSIONS_PER_STAGE } from '../core/limits.ts'
 import type { PeerId, SessionId } from '../core/ids.ts'
 import type { MessageEnd } from '../core/message-end.ts'
 import { decodeFrame } from '../core/wire/frame.ts'
@@ -228,4 +229,15 @@ test('forgetting everything ends when the thread dies instead of answering', asy
   const dropping = sessions.dropAll()
   sessions.lost(new CrowdError('stage-failed', 'the compute thread died'))
   await expect(dropping).resolves.toBeUndefined()
+})
+
+test('RE8 sessions of a host that was lost give way to those of the next one, in the thread too', async () => {
+  const { sessions, released, settled } = setUp()
+  for (let session = 1; session <= SESSIONS_PER_STAGE + 1; session += 1) {
+    await sessions.open(sessionOrder({ session: session as SessionId }), SESSION_MODEL)
+    await settled()
+    sessions.park()
+  }
+  expect(released).toEqual([1])
+  expect(sessions.count()).toBe(SESSIONS_PER_STAGE)
 })

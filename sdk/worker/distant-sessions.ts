@@ -1,4 +1,5 @@
 import { CrowdError, toCrowdError } from '../core/errors.ts'
+import { SESSIONS_PER_STAGE } from '../core/limits.ts'
 import type { PairId, SessionId } from '../core/ids.ts'
 import type { MessageEnd } from '../core/message-end.ts'
 import type { ServerMessageOf } from '../protocol/server-to-client.ts'
@@ -98,6 +99,14 @@ export function createDistantSessions(deps: Parameters<MakeSessions>[0]): Distan
     dropping = null
   }
 
+  /** Sessions of a host that was lost give way to new ones. */
+  function makeRoom(): void {
+    if (open.size < SESSIONS_PER_STAGE) return
+    const [session, parked] = [...open].find(([, one]) => one.parked) ?? []
+    if (session !== undefined && parked !== undefined)
+      void close({ kind: 'session-close', session, epoch: parked.epoch, retain: false })
+  }
+
   function forget(order: Pick<SessionOrder, 'session' | 'epoch'>): void {
     if (open.get(order.session)?.epoch !== order.epoch) return
     open.delete(order.session)
@@ -141,6 +150,7 @@ export function createDistantSessions(deps: Parameters<MakeSessions>[0]): Distan
         deps.tell({ kind: 'session-failed', session, epoch, error: error.toWire() })
         return Promise.resolve()
       }
+      if (former === undefined) makeRoom()
       if (former === undefined || former.epoch < epoch)
         open.set(session, { epoch, over: false, parked: false, retained: false })
       post({ kind: 'open', order, model: { hiddenSize, contextLength, eosTokenIds } })

@@ -9,6 +9,7 @@ import {
   sessionStart,
 } from '../../test/support/session-fixtures.ts'
 import { CrowdError } from '../core/errors.ts'
+import { SESSIONS_PER_STAGE } from '../core/limits.ts'
 import type { PairId, PeerId, SessionId } from '../core/ids.ts'
 import type { ClientMessage } from '../protocol/client-to-server.ts'
 import type { StageStep } from '../runtime/stage-runner.ts'
@@ -215,4 +216,18 @@ test('HB7 where each session stands is told while a step runs', async () => {
   sessions.onFrame(FIRST, activationBytes({ position: 0 }))
   await settled()
   expect((await sessions.progress()).sessions).toMatchObject([{ position: 1 }])
+})
+
+test('RE8 sessions of a host that was lost give way to those of the next one', async () => {
+  const { sessions, released, told } = setUp()
+  const open = (session: number) =>
+    sessions.open(sessionOrder({ session: session as SessionId }), SESSION_MODEL)
+  for (let session = 1; session <= SESSIONS_PER_STAGE; session += 1) {
+    await open(session)
+    sessions.park()
+  }
+  await open(99)
+  expect(released).toEqual([1])
+  expect(sessions.count()).toBe(SESSIONS_PER_STAGE)
+  expect(told.at(-1)).toMatchObject({ kind: 'session-ready', session: 99 })
 })

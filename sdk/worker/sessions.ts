@@ -1,6 +1,6 @@
 import { CrowdError, toCrowdError, type WireError } from '../core/errors.ts'
 import type { PairId, PeerId, SessionId } from '../core/ids.ts'
-import { PREFILL_CHUNK_TOKENS, REPLAY_BYTES } from '../core/limits.ts'
+import { PREFILL_CHUNK_TOKENS, REPLAY_BYTES, SESSIONS_PER_STAGE } from '../core/limits.ts'
 import type { StageRows } from '../core/session/resume-plan.ts'
 import { decodeFrame, encodeFrame, type Frame, type FrameExpectation } from '../core/wire/frame.ts'
 import type { ClientMessage } from '../protocol/client-to-server.ts'
@@ -105,6 +105,13 @@ export function createSessions(deps: SessionsDeps): Sessions {
     await deps.runner.release(session).catch(() => undefined)
   }
 
+  /** Sessions of a host that was lost give way to new ones. */
+  function makeRoom(): void {
+    if (sessions.size < SESSIONS_PER_STAGE) return
+    const [parked] = [...sessions].find(([, open]) => open.parked) ?? []
+    if (parked !== undefined) void drop(parked)
+  }
+
   async function sendFrame(open: Open, frame: Frame): Promise<void> {
     if (open.next === null) throw new CrowdError('link-closed', 'no link to the next stage')
     await open.next.send(encodeFrame(frame))
@@ -122,6 +129,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
       expectation = { hiddenSize: model.hiddenSize, maxTokens: PREFILL_CHUNK_TOKENS }
       const former = sessions.get(order.session)
       if (former !== undefined && former.order.epoch >= order.epoch) return
+      if (former === undefined) makeRoom()
       const record = former?.record ?? { cached: 0, sent: createSentRows(budget, model.hiddenSize) }
       const open: Open = {
         order,

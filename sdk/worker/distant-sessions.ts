@@ -25,6 +25,12 @@ type OpenSession = {
   retained: boolean
 }
 
+function parkedIn(
+  open: ReadonlyMap<SessionId, OpenSession>,
+): Pick<SessionOrder, 'session' | 'epoch'>[] {
+  return [...open].flatMap(([session, { epoch, parked }]) => (parked ? [{ session, epoch }] : []))
+}
+
 const NO_PROGRESS: SessionsProgress = { computing: false, sessions: [] }
 
 export function createDistantSessions(deps: Parameters<MakeSessions>[0]): DistantSessions {
@@ -99,12 +105,13 @@ export function createDistantSessions(deps: Parameters<MakeSessions>[0]): Distan
     dropping = null
   }
 
+  const drop = (order: Pick<SessionOrder, 'session' | 'epoch'>): Promise<void> =>
+    close({ kind: 'session-close', ...order, retain: false })
+
   /** Sessions of a host that was lost give way to new ones. */
   function makeRoom(): void {
-    if (open.size < SESSIONS_PER_STAGE) return
-    const [session, parked] = [...open].find(([, one]) => one.parked) ?? []
-    if (session !== undefined && parked !== undefined)
-      void close({ kind: 'session-close', session, epoch: parked.epoch, retain: false })
+    const [parked] = open.size < SESSIONS_PER_STAGE ? [] : parkedIn(open)
+    if (parked !== undefined) void drop(parked)
   }
 
   function forget(order: Pick<SessionOrder, 'session' | 'epoch'>): void {
@@ -178,18 +185,12 @@ export function createDistantSessions(deps: Parameters<MakeSessions>[0]): Distan
     park() {
       for (const [session, one] of open) {
         // The host forgets them with the connection.
-        if (one.retained)
-          void close({ kind: 'session-close', session, epoch: one.epoch, retain: false })
+        if (one.retained) void drop({ session, epoch: one.epoch })
         else one.parked = true
       }
     },
     async dropParked() {
-      const parked = [...open].filter(([, session]) => session.parked)
-      await Promise.all(
-        parked.map(([session, { epoch }]) =>
-          close({ kind: 'session-close', session, epoch, retain: false }),
-        ),
-      )
+      await Promise.all(parkedIn(open).map(drop))
     },
     async dropAll() {
       open.clear()

@@ -1,4 +1,4 @@
-import { STRIKES_MAX } from './apply-peers.ts'
+import { STRIKES_MAX } from './apply-faults.ts'
 import type { SwarmEvent } from './events.ts'
 import type { ModelChange, PeerState, SwarmState } from './state.ts'
 

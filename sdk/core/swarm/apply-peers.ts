@@ -3,32 +3,13 @@ import { blockPieces } from '../model/manifest.ts'
 import { createStageSizes } from '../plan/memory.ts'
 import { updateSpeed, type Speed } from '../plan/speed.ts'
 import { createWork } from '../plan/work.ts'
+import { STRIKES_MAX } from './apply-faults.ts'
+import { replanned, withPeer } from './change-peer.ts'
 import type { SwarmEvent } from './events.ts'
 import { forgotten } from './hops.ts'
-import type { Assignment, PairState, PeerState, RouteEntry, SwarmState } from './state.ts'
+import type { Assignment, PairState, PeerState, SwarmState } from './state.ts'
 
 type EventOf<Kind extends SwarmEvent['kind']> = Extract<SwarmEvent, { kind: Kind }>
-
-/** Sessions lost through one device before it is set aside. */
-export const STRIKES_MAX = 3
-/** Answers that end well, one after the other, until a device's strikes are forgotten: rare faults don't add up. */
-const FORGIVEN_AFTER = 5
-
-function withPeer(
-  state: SwarmState,
-  peer: PeerId,
-  change: (peer: PeerState) => PeerState,
-): SwarmState {
-  const present = state.peers.get(peer)
-  if (!present) return state
-  const next = change(present)
-  if (next === present) return state
-  return { ...state, peers: new Map(state.peers).set(peer, next) }
-}
-
-function replanned(state: SwarmState): SwarmState {
-  return { ...state, topology: state.topology + 1, links: state.links + 1 }
-}
 
 /** A returning device keeps its place, but what it holds must be confirmed and its links made anew. */
 export function peerJoined(
@@ -286,55 +267,6 @@ function measuredSpeed(state: SwarmState, peer: PeerState, stepMs: number | null
   if (stepMs === null || !range || peer.pledge === null) return peer.speed
   const layers = createWork(state.model).layers(peer.pledge.provider, range)
   return layers === 0 ? peer.speed : updateSpeed(peer.speed, stepMs / layers)
-}
-
-export function struck(state: SwarmState, event: EventOf<'struck'>): SwarmState {
-  const next = withPeer(state, event.peer, (peer) => {
-    const strikes = peer.strikes + 1
-    return {
-      ...peer,
-      strikes,
-      goodAnswers: 0,
-      setAside: strikes >= STRIKES_MAX ? event.reason : peer.setAside,
-    }
-  })
-  return replanned(next)
-}
-
-/** How much a doubt loses with an answer in which the device had no part. */
-const DOUBT_FADES = 0.25
-
-export function doubted(state: SwarmState, peers: readonly PeerId[]): SwarmState {
-  const next = peers.reduce(
-    (before, id) => withPeer(before, id, (peer) => ({ ...peer, doubts: peer.doubts + 1 })),
-    state,
-  )
-  return peers.length === 0 ? state : { ...next, links: next.links + 1 }
-}
-
-/** Whoever had a part in a good answer is above doubt; of the others less is held against them. */
-function cleared(state: SwarmState, stages: readonly RouteEntry[]): SwarmState {
-  const doubtful = [...state.peers.values()].filter(({ doubts }) => doubts > 0)
-  return doubtful.reduce((next, { peer: id, doubts }) => {
-    const isPart = stages.some(({ peer }) => peer === id)
-    const left = isPart ? 0 : Math.max(0, doubts - DOUBT_FADES)
-    return withPeer(next, id, (peer) => ({ ...peer, doubts: left }))
-  }, state)
-}
-
-/** An answer that its stages computed to the end. */
-export function answered(state: SwarmState, stages: readonly RouteEntry[]): SwarmState {
-  return stages.reduce(
-    (next, stage) =>
-      withPeer(next, stage.peer, (peer) => {
-        if (peer.strikes === 0) return peer
-        const goodAnswers = peer.goodAnswers + 1
-        return goodAnswers < FORGIVEN_AFTER
-          ? { ...peer, goodAnswers }
-          : { ...peer, strikes: 0, goodAnswers: 0 }
-      }),
-    cleared(state, stages),
-  )
 }
 
 export function assigned(state: SwarmState, event: EventOf<'assigned'>): SwarmState {

@@ -1,4 +1,4 @@
-import { answered, doubted } from './apply-peers.ts'
+import { answered, doubted } from './apply-faults.ts'
 import type { SessionId } from '../ids.ts'
 import type { SwarmEvent } from './events.ts'
 import type { FinishReason } from '../session/request.ts'

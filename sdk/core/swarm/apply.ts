@@ -1,3 +1,4 @@
+import * as faults from './apply-faults.ts'
 import * as models from './apply-model.ts'
 import * as pairs from './apply-pairs.ts'
 import * as peers from './apply-peers.ts'
@@ -79,7 +80,7 @@ function observe(state: SwarmState, event: Observation, now: number): SwarmState
 function settle(state: SwarmState, event: Decision, now: number): SwarmState {
   switch (event.kind) {
     case 'struck':
-      return peers.struck(state, event)
+      return faults.struck(state, event)
     case 'peer-silent':
       return peers.peerSilent(state, event)
     case 'peer-forgotten':

@@ -253,3 +253,30 @@ test('RE1 of two holders the one is taken at which no link broke, until it had a
   expect(requestOf(swarm)?.state).toBe('done')
   expect(swarm.service.snapshot().requests.at(-1)?.stages).not.toContain(liar.peer)
 })
+
+test('RE6 a route that breaks at once is tried again with growing pauses, not a hundred times', () => {
+  const { swarm, chain, asker } = answering(1)
+  const [first] = chain
+  const error = { code: 'stage-lost', message: 'the link to the next stage closed' }
+  for (let tenths = 0; tenths < 100; tenths += 1) {
+    const { session, epoch } = first?.last('session-open') ?? {}
+    if (session === undefined || epoch === undefined) throw new Error('nothing was opened')
+    first?.say({ kind: 'session-failed', session, epoch, error })
+    swarm.pass(100)
+  }
+  const tries = requestOf(swarm)?.repairs ?? 0
+  expect(tries).toBeGreaterThan(4)
+  expect(tries).toBeLessThan(10)
+  expect(asker.all('ask-end')).toEqual([])
+})
+
+test('beats alone are no news: nobody is sent the same snapshot every second', () => {
+  const { swarm, workers, asker } = answering(1)
+  swarm.pass(1_000)
+  const shown = asker.all('swarm').length
+  for (let seconds = 0; seconds < 5; seconds += 1) {
+    for (const worker of workers) worker.say({ kind: 'beat', computing: false, sessions: [] })
+    swarm.pass(1_000)
+  }
+  expect(asker.all('swarm')).toHaveLength(shown)
+})

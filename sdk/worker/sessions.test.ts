@@ -231,3 +231,13 @@ test('RE8 sessions of a host that was lost give way to those of the next one', a
   expect(sessions.count()).toBe(SESSIONS_PER_STAGE)
   expect(told.at(-1)).toMatchObject({ kind: 'session-ready', session: 99 })
 })
+
+test('RE9 what was retained goes with the connection to the host, which forgets it', async () => {
+  const { sessions, released } = setUp()
+  await sessions.open(sessionOrder(), SESSION_MODEL)
+  await sessions.open(sessionOrder({ session: 8 as SessionId }), SESSION_MODEL)
+  await sessions.close({ kind: 'session-close', session: 7 as SessionId, epoch: 1, retain: true })
+  expect([sessions.count(), released]).toEqual([1, []])
+  sessions.park()
+  expect(released).toEqual([7])
+})

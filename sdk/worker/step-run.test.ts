@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest'
+import { CrowdError } from '../core/errors.ts'
+import type { SessionId } from '../core/ids.ts'
+import { STAGE_STEP_MS } from '../core/limits.ts'
+import type { StageOutput, StageStep } from '../runtime/stage-runner.ts'
+import { createSentRows } from './sent-rows.ts'
+import { createStepRun } from './step-run.ts'
+
+const HIDDEN = 2
+
+/** `outcomes`: one for each step; null = it never ends. */
+function setUp(outcomes: (number | Error | null)[]) {
+  const limits: number[] = []
+  const hung: CrowdError[] = []
+  let expire: () => void = () => undefined
+  const record = { cached: 0, sent: createSentRows({ limitBytes: 1e6, usedBytes: 0 }, HIDDEN) }
+  const steps = createStepRun({
+    queue: {
+      run: (_, rows) => {
+        const outcome = outcomes.shift() ?? null
+        if (outcome === null) return new Promise<StageOutput>(() => undefined)
+        if (outcome instanceof Error) return Promise.reject(outcome)
+        const data = new Float32Array(rows * HIDDEN)
+        return Promise.resolve({ kind: 'hidden', data, computeMs: outcome })
+      },
+    },
+    record,
+    isWanted: () => true,
+    later(ms, task) {
+      limits.push(ms)
+      expire = task
+      return () => undefined
+    },
+    onHung: (error) => hung.push(error),
+  })
+  const run = (position: number, rows = 1): Promise<StageOutput> => {
+    const input = { kind: 'tokens', ids: new Int32Array(rows) } as const
+    const step: StageStep = { session: 1 as SessionId, position, input, sample: null }
+    return steps.run(step, rows)
+  }
+  return { record, steps, limits, hung, run, expire: () => expire() }
+}
+
+test('RE2 what a step leaves is cached and kept; what a failed one leaves is not counted on', async () => {
+  const { record, run } = setUp([1, new CrowdError('out-of-memory', 'no room')])
+  await run(0, 3)
+  expect([record.cached, record.sent.length]).toEqual([3, 3])
+  await expect(run(3)).rejects.toThrow('no room')
+  expect(record.cached).toBe(0)
+})
+
+test('SE6 a step that takes twenty times as long as any before is told while it still runs', async () => {
+  const { limits, hung, run, steps, expire } = setUp([5, 900, 5, 5, null])
+  for (let position = 0; position < 4; position += 1) await run(position)
+  void run(4)
+  // Until it is known how long steps take here the runner's own limit holds.
+  expect(limits).toEqual([...Array.from({ length: 4 }, () => STAGE_STEP_MS), 20 * 900])
+  expect(steps.progress()).toEqual({ position: 4, computing: true })
+  expire()
+  expect(hung).toMatchObject([{ code: 'timeout' }])
+})
+
+test('a device may stand still for a moment, and no step gets more than the runner’s own limit', async () => {
+  const quick = setUp([1, 1, 1, 1, 1])
+  for (let position = 0; position < 5; position += 1) await quick.run(position)
+  expect(quick.limits.at(-1)).toBe(8_000)
+  const slow = setUp([900, 900, 900, 900, 900])
+  for (let position = 0; position < 4; position += 1) await slow.run(position)
+  await slow.run(4, 32)
+  expect(slow.limits.at(-1)).toBe(STAGE_STEP_MS)
+})

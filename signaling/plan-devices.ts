@@ -1,7 +1,6 @@
 import { CrowdError } from '../sdk/core/errors.ts'
-import type { PeerId } from '../sdk/core/ids.ts'
 import type { Provider } from '../sdk/core/model/provider.ts'
-import type { PlanDevice } from '../sdk/core/plan/device.ts'
+import { imaginedDevice, type PlanDevice } from '../sdk/core/plan/device.ts'
 
 const UNITS: Readonly<Record<string, number>> = { mb: 1e6, gb: 1e9, tb: 1e12 }
 const PROVIDERS: readonly Provider[] = ['webgpu', 'wasm', 'cpu', 'cuda']
@@ -29,17 +28,9 @@ function parseDevice(text: string, index: number): PlanDevice {
     const example = `say e.g. 4GB, 2GB@wasm or 8GB@webgpu:12ms (${PROVIDERS.join(', ')}; ms for a layer)`
     throw new CrowdError('bad-option', `--devices: "${text.slice(0, 40)}" is no device; ${example}`)
   }
-  return {
-    // Stand-ins that no server knows.
-    peer: `device-${index + 1}` as PeerId,
+  return imaginedDevice(`device-${index + 1}`, {
     pledgeBytes,
     provider,
     msPerLayer: ms === undefined ? null : Number(ms),
-    hidden: false,
-    usable: true,
-    cached: new Set(),
-    range: null,
-    ready: false,
-    keep: null,
-  }
+  })
 }

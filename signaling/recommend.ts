@@ -1,8 +1,7 @@
-import type { PeerId } from '../sdk/core/ids.ts'
 import type { Block } from '../sdk/core/model/manifest.ts'
 import type { Provider } from '../sdk/core/model/provider.ts'
 import { planSwarm } from '../sdk/core/plan/assign.ts'
-import type { PlanDevice, PlanModel } from '../sdk/core/plan/device.ts'
+import { imaginedDevice, type PlanModel } from '../sdk/core/plan/device.ts'
 import { bytesPerWeight } from '../sdk/core/plan/dtype-bytes.ts'
 import type { CatalogueEntry } from './catalogue.ts'
 
@@ -41,7 +40,10 @@ function bestFit(
 ): Recommendation[] {
   for (const dtype of DTYPES) {
     const model = planModelOf(entry, dtype, contextLength)
-    const plan = planSwarm({ model, devices: devices.map(planDevice), minStages: 1 })
+    const imagined = devices.map(({ bytes, provider }, index) =>
+      imaginedDevice(`device-${index}`, { pledgeBytes: bytes, provider }),
+    )
+    const plan = planSwarm({ model, devices: imagined, minStages: 1 })
     if (plan.missing.length > 0) continue
     return [{ entry, dtype, contextLength, stages: plan.chain.length }]
   }
@@ -75,21 +77,5 @@ export function planModelOf(
       ...Array.from({ length: layers }, () => block('layer', layer)),
       block('head', table),
     ],
-  }
-}
-
-function planDevice({ bytes, provider }: LentDevice, index: number): PlanDevice {
-  return {
-    // Stand-ins that only live in this function, so the id needs no server.
-    peer: `device-${index}` as PeerId,
-    pledgeBytes: bytes,
-    provider,
-    msPerLayer: null,
-    hidden: false,
-    usable: true,
-    cached: new Set(),
-    range: null,
-    ready: false,
-    keep: null,
   }
 }

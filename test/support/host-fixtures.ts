@@ -1,6 +1,6 @@
-import type { ModelId, PeerId, PieceHash } from '../../sdk/core/ids.ts'
+import type { ModelId, PieceHash } from '../../sdk/core/ids.ts'
 import type { Block, Manifest } from '../../sdk/core/model/manifest.ts'
-import type { PlanDevice } from '../../sdk/core/plan/device.ts'
+import { imaginedDevice, type PlanDevice } from '../../sdk/core/plan/device.ts'
 
 /** Small seeded generator (mulberry32), so that a failing case can be run again. */
 export function seededRandom(seed: number): () => number {
@@ -63,17 +63,5 @@ export function modelOf(shape: ModelShape = {}): Manifest {
 }
 
 export function deviceOf(name: string, over: Partial<PlanDevice> = {}): PlanDevice {
-  return {
-    peer: name as PeerId,
-    pledgeBytes: 1e9,
-    provider: 'wasm',
-    msPerLayer: null,
-    hidden: false,
-    usable: true,
-    cached: new Set(),
-    range: null,
-    ready: false,
-    keep: null,
-    ...over,
-  }
+  return imaginedDevice(name, { pledgeBytes: 1e9, provider: 'wasm', ...over })
 }

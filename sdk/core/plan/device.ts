@@ -30,6 +30,24 @@ export type PlanDevice = {
   readonly keep: BlockRange | null
 }
 
+/** A device of which only this is known: it holds nothing and was never measured. A stand-in, so its id needs no server. */
+export function imaginedDevice(
+  id: string,
+  known: Pick<PlanDevice, 'pledgeBytes' | 'provider'> & Partial<PlanDevice>,
+): PlanDevice {
+  return {
+    peer: id as PeerId,
+    msPerLayer: null,
+    hidden: false,
+    usable: true,
+    cached: new Set(),
+    range: null,
+    ready: false,
+    keep: null,
+    ...known,
+  }
+}
+
 /** Decoder layers of a range; the embedding and the head are no layers. */
 export function layersIn(range: BlockRange, layerCount: number): number {
   return Math.max(0, Math.min(range.end, layerCount + 1) - Math.max(range.start, 1))

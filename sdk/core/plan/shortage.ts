@@ -1,7 +1,6 @@
 import type { BlockRange } from '../model/block-range.ts'
 import type { Provider } from '../model/provider.ts'
-import type { PeerId } from '../ids.ts'
-import { layersIn, type PlanDevice } from './device.ts'
+import { imaginedDevice, layersIn } from './device.ts'
 import { layerCap, longestFrom, type PlanContext } from './fit.ts'
 
 /** What a swarm lacks to cover the model, and what would do. */
@@ -48,7 +47,8 @@ export function helpersFor(
   context: PlanContext,
   input: { readonly gaps: readonly BlockRange[]; readonly stages: number; readonly lent: Lent },
 ): number | null {
-  const helper = helperOf(input.lent)
+  const { bytes, provider } = input.lent
+  const helper = imaginedDevice('helper', { pledgeBytes: bytes, provider })
   const { layerCount } = context.model
   let layersLeft = input.gaps.reduce((sum, gap) => sum + layersIn(gap, layerCount), 0)
   let helpers = 0
@@ -62,22 +62,6 @@ export function helpersFor(
     }
   }
   return helpers
-}
-
-/** A stand-in that only lives here, so its id needs no server. */
-function helperOf({ bytes, provider }: Lent): PlanDevice {
-  return {
-    peer: 'helper' as PeerId,
-    pledgeBytes: bytes,
-    provider,
-    msPerLayer: null,
-    hidden: false,
-    usable: true,
-    cached: new Set(),
-    range: null,
-    ready: false,
-    keep: null,
-  }
 }
 
 /** `2.1 GB short: one more device of 4 GB` */

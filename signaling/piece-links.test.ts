@@ -157,6 +157,13 @@ describe('piece links', () => {
         reportStage(old, 'ready')
       },
     ],
+    [
+      'that is asleep',
+      (swarm) => {
+        const asleep = holder(swarm, 'source')
+        asleep.say({ kind: 'beat', computing: false, sessions: [], asleep: true })
+      },
+    ],
     ['in a hidden tab', (swarm) => pledge(holder(swarm, 'source'), ALL, true)],
     ['that lost its connection', (swarm) => holder(swarm, 'source').handle.closed()],
     [

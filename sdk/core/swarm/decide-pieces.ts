@@ -106,7 +106,7 @@ function isFetching({ droppedAt, pledged, sharesPieces, assignment }: PeerState)
 function gives(source: PeerState, to: PeerId): boolean {
   const { pledge, accusers } = source
   if (source.peer === to || source.droppedAt !== null || !source.pledged) return false
-  if (!source.sharesPieces || source.setAside !== null) return false
+  if (!source.sharesPieces || source.setAside !== null || source.silence !== null) return false
   if (pledge === null || pledge.hidden || pledge.memoryBytes === 0) return false
   return accusers.length < PIECE_ACCUSERS && !accusers.includes(to)
 }

@@ -62,6 +62,8 @@ export function createTabDevice(options: {
     },
     async memoryBytes() {
       if (page === null) throw new Error(`${name} is closed`)
+      // What only waits for its finalizer goes with the second one.
+      await page.send('HeapProfiler.collectGarbage')
       await page.send('HeapProfiler.collectGarbage')
       return (await page.send('Runtime.getHeapUsage')).usedSize
     },

@@ -13,10 +13,8 @@ import type { OnnxConfig } from './onnx-config.ts'
 import { rotaryRows, rotaryTables, trimRotary } from './trim-rotary.ts'
 
 /** A block of an exported model before its bytes are copied. */
-export type OnnxBlockPlan = Pick<
-  Block,
-  'kind' | 'dataBytes' | 'f32Bytes' | 'weightCount' | 'table'
-> & {
+export type OnnxBlockPlan = Pick<Block, 'kind' | 'dataBytes' | 'f32Bytes' | 'table'> & {
+  readonly weightCount: number
   readonly graph: Uint8Array<ArrayBuffer> | null
   readonly weights: readonly CopiedWeight[]
   /** Offsets at which a piece must begin, so that a tied table is stored once. */
@@ -72,13 +70,15 @@ function planTable(lookup: EmbeddingLookup, options: LayoutOptions): OnnxBlockPl
     if (type === 'f16' || type === 'bf16') forms.set(name, 'widened')
   }
   const { weights, bytes, cuts } = layoutCopies(lookup.constants, { ...options, forms })
+  const weightCount = (values?.dims[0] ?? 0) * lookup.columns
   return {
     kind: 'embedding',
     graph: null,
     weights,
     cuts,
     dataBytes: bytes,
-    f32Bytes: (values?.dims[0] ?? 0) * lookup.columns * 4,
+    f32Bytes: weightCount * 4,
+    weightCount,
     table: describeTable(
       lookup,
       weights.map(({ offset }) => offset),

@@ -1,6 +1,7 @@
 import type { WireError } from '../errors.ts'
 import { REPAIR_MS } from '../limits.ts'
 import { lengthOf } from '../session/token-list.ts'
+import { answerEnd } from './answer-end.ts'
 import { openMissing } from './decide-pairs.ts'
 import { incompleteError, isOnTheWay } from './decide-requests.ts'
 import type { Decision } from './events.ts'
@@ -21,6 +22,9 @@ const HOPELESS_MS = 12_000
 export function repairSessions(state: SwarmState, now: number): readonly Decision[] {
   for (const request of state.requests.values()) {
     if (request.phase !== 'repairing' || request.broken === null) continue
+    const end = answerEnd(state, request)
+    // Its last token came and the word of its end is lost: going on would add to it.
+    if (end !== null) return [{ kind: 'request-ended', key: request.key, reason: end, error: null }]
     const decisions = repair(state, request, { broken: request.broken, now })
     if (decisions.length > 0) return decisions
   }

@@ -1,100 +1,18 @@
 import { describe, expect, test } from 'vitest'
 import { HANDOVER_HIDDEN_MS, HANDOVER_PAUSE_MS } from '../sdk/core/limits.ts'
-import type { ClientMessageOf } from '../sdk/protocol/client-to-server.ts'
+import { at, fakeSwarm, pledgeOf, type FakePeer } from '../test/support/fake-swarm.ts'
 import {
-  at,
-  fakeSwarm,
-  pledgeOf,
-  type FakePeer,
-  type FakeSwarm,
-} from '../test/support/fake-swarm.ts'
-import { modelOf } from '../test/support/host-fixtures.ts'
-
-const model = modelOf({ contextLength: 200 })
-const MEMORY = 1e9
-const sampled = (token: number) => ({ token, logprob: -0.5, top: [] })
-
-type Ring = {
-  readonly swarm: FakeSwarm
-  readonly workers: FakePeer[]
-  readonly asker: FakePeer
-  /** The stages of the answer when it began. */
-  readonly chain: readonly FakePeer[]
-}
-
-/** A chain of three devices, `copies` of each, and an answer that has two tokens. */
-function answering(copies: number, over: Partial<ClientMessageOf<'ask'>> = {}): Ring {
-  const swarm = fakeSwarm(model, 3)
-  const workers = Array.from({ length: 3 * copies }, (_, index) => swarm.worker(`w${index}`))
-  const asker = swarm.join('asker', 'asker')
-  swarm.ask(asker, 'r1', { maxTokens: 90, ...over })
-  const ring = { swarm, workers, asker, chain: [] }
-  const chain = stagesOf(ring).map((peer) => byPeer(ring, peer))
-  token(ring, 11)
-  token(ring, 12)
-  return { ...ring, chain }
-}
-
-const requestOf = ({ swarm }: Pick<Ring, 'swarm'>, index = 0) =>
-  at([...swarm.service.state().requests.values()], index)
-
-const stagesOf = (ring: Pick<Ring, 'swarm'>, index = 0): string[] =>
-  requestOf(ring, index).stages.map(({ peer }) => peer)
-
-function byPeer({ workers }: Pick<Ring, 'workers'>, peer: string | undefined): FakePeer {
-  const found = workers.find((worker) => worker.peer === peer)
-  if (!found) throw new Error(`no ${peer}`)
-  return found
-}
-
-/** The last stage of the present route says the next token. */
-function token(ring: Pick<Ring, 'swarm' | 'workers'>, id: number): void {
-  const { session, epoch, promptLength, answer, stages } = requestOf(ring)
-  if (session === null) throw new Error('no session')
-  const position = promptLength + (answer?.length ?? 0)
-  byPeer(ring, stages.at(-1)?.peer).say({
-    kind: 'session-token',
-    session,
-    epoch,
-    position,
-    sampled: sampled(id),
-  })
-  ring.swarm.pass(100)
-}
-
-/** Everybody else who holds the same blocks. */
-function replicasOf(ring: Ring, worker: FakePeer): FakePeer[] {
-  const { peers } = ring.swarm.service.state()
-  const range = peers.get(worker.peer)?.assignment?.range
-  return ring.workers.filter(
-    (one) =>
-      one !== worker &&
-      peers.get(one.peer)?.assignment?.range?.start === range?.start &&
-      range !== undefined,
-  )
-}
-
-/** One device of the chain has a replica, and no other one. */
-function withReplica(ignored: Parameters<FakeSwarm['worker']>[2] = []) {
-  const ring = answering(1)
-  const replica = ring.swarm.worker('replica', MEMORY, ignored)
-  ring.workers.push(replica)
-  const [copied] = replicasOf(ring, replica)
-  const other = ring.chain.find((worker) => worker !== copied)
-  if (!copied || !other) throw new Error('it copies nobody')
-  return { ring, replica, copied, other }
-}
-
-/** A second answer goes through the replica. */
-function useReplica({ ring, replica, copied }: Omit<ReturnType<typeof withReplica>, 'other'>) {
-  copied.say(pledgeOf(MEMORY, true))
-  ring.swarm.ask(ring.asker, 'r2', { maxTokens: 90 })
-  copied.say(pledgeOf(MEMORY))
-  expect(stagesOf(ring, 1)).toContain(replica.peer)
-  const { session, epoch } = requestOf(ring, 1)
-  if (session === null) throw new Error('no session')
-  return { session, epoch }
-}
+  answering,
+  byPeer,
+  LONG_MODEL,
+  MEMORY,
+  replicasOf,
+  requestOf,
+  stagesOf,
+  token,
+  useReplica,
+  withReplica,
+} from '../test/support/moving-answer.ts'
 
 describe('a device that drains', () => {
   test.each([0, 1, 2])(
@@ -113,6 +31,8 @@ describe('a device that drains', () => {
         answered: 2,
         valid: 4,
       })
+      // Also when there is a new plan meanwhile.
+      paused.say(pledgeOf(0))
       expect(paused.all('session-close')).toEqual([])
       expect(paused.last('assign').range).not.toBeNull()
       token(ring, 13)
@@ -127,7 +47,7 @@ describe('a device that drains', () => {
   )
 
   test('RE11 a prompt that is still computed moves too', () => {
-    const swarm = fakeSwarm(model, 1)
+    const swarm = fakeSwarm(LONG_MODEL, 1)
     const workers = [swarm.worker('a'), swarm.worker('b')]
     swarm.ask(swarm.join('asker', 'asker'), 'r1', { maxTokens: 90 })
     const [first = ''] = stagesOf({ swarm })
@@ -150,6 +70,24 @@ describe('a device that drains', () => {
     at(ring.chain, 1).say(pledgeOf(0))
     ring.swarm.pass(200)
     expect(all()).not.toContain(at(ring.chain, 1).peer)
+  })
+
+  test('RE11 an answer that was just repaired moves behind its next token', () => {
+    const swarm = fakeSwarm(LONG_MODEL, 1)
+    const ring = { swarm, workers: [swarm.worker('a'), swarm.worker('b')] }
+    swarm.ask(swarm.join('asker', 'asker'), 'r1', { maxTokens: 90 })
+    const [first = ''] = stagesOf(ring)
+    const { session } = requestOf(ring)
+    if (session === null) throw new Error('no session')
+    const error = { code: 'stage-lost', message: 'no matter' }
+    byPeer(ring, first).say({ kind: 'session-failed', session, epoch: 1, error })
+    byPeer(ring, first).say(pledgeOf(0))
+    swarm.pass(1_000)
+    expect(stagesOf(ring)).toEqual([first])
+    expect(requestOf(ring)).toMatchObject({ phase: 'running', epoch: 2, repairs: 1 })
+    token(ring, 13)
+    expect(stagesOf(ring)).not.toContain(first)
+    expect(requestOf(ring)).toMatchObject({ phase: 'running', epoch: 3, repairs: 1 })
   })
 
   test('RE11 without another holder its answers end here', () => {
@@ -197,29 +135,6 @@ describe('a device that drains', () => {
     expect(stagesOf(ring)).toEqual(expect.arrayContaining([replica.peer, other.peer]))
   })
 
-  test('RE11 caches for which a replica has no room are not moved to it, until it has', () => {
-    const small = modelOf()
-    const swarm = fakeSwarm(small, 1)
-    // Its weights, and two whole contexts.
-    const memory = 62_000 + 2 * 16 * 48
-    const workers = [swarm.worker('a', memory), swarm.worker('b', memory)]
-    const asker = swarm.join('asker', 'asker')
-    for (const name of ['r1', 'r2', 'r3', 'r4']) swarm.ask(asker, name, { maxTokens: 13 })
-    const of = (peer: string) =>
-      [0, 1, 2, 3].filter((index) => stagesOf({ swarm }, index)[0] === peer)
-    expect([of('a'), of('b')].map(({ length }) => length)).toEqual([2, 2])
-    byPeer({ workers }, 'a').say(pledgeOf(0))
-    swarm.pass(1_000)
-    expect(of('b')).toHaveLength(2)
-    const { request } = requestOf({ swarm }, at(of('b'), 0))
-    asker.say({ kind: 'cancel', request })
-    swarm.pass(500)
-    const running = [...swarm.service.state().requests.values()].filter(
-      ({ phase }) => phase === 'running',
-    )
-    expect(running.filter(({ stages }) => stages[0]?.peer === 'b')).toHaveLength(2)
-  })
-
   test('RE11 the links of the new route come first; until they are open the old one goes on', () => {
     const { ring, replica, copied } = withReplica(['pair-open'])
     copied.say(pledgeOf(0))
@@ -233,6 +148,19 @@ describe('a device that drains', () => {
     expect(stagesOf(ring)).not.toContain(copied.peer)
   })
 
+  test('RE11 links that only the moved answer needs are made too', () => {
+    const ring = answering(2)
+    // The next question would go round it; an answer that runs has no reason to leave it yet.
+    const shy = at(ring.chain, 2)
+    shy.say(pledgeOf(MEMORY, true))
+    ring.swarm.pass(100)
+    expect(ring.swarm.service.state().route?.map(({ peer }) => peer)).not.toContain(shy.peer)
+    at(ring.chain, 1).say(pledgeOf(0))
+    ring.swarm.pass(500)
+    expect(requestOf(ring)).toMatchObject({ phase: 'running', epoch: 2 })
+    expect(stagesOf(ring)[2]).toBe(shy.peer)
+  })
+
   test('RE11 an answer that is all but over ends where it is', () => {
     const few = answering(2, { maxTokens: 6 })
     const over = answering(2)
@@ -242,70 +170,6 @@ describe('a device that drains', () => {
       ring.swarm.pass(1_000)
       expect(requestOf(ring)).toMatchObject({ phase: 'running', epoch: 1 })
     }
-  })
-})
-
-describe('a move that breaks', () => {
-  test.each(['fails', 'leaves'])(
-    'RE12 where the new holder %s the answer goes back to the device that it left, as a last resort',
-    (how) => {
-      const ring = answering(2)
-      const paused = at(ring.chain, 1)
-      paused.say(pledgeOf(0))
-      ring.swarm.pass(200)
-      const replica = byPeer(ring, stagesOf(ring)[1])
-      expect(replica).not.toBe(paused)
-      const { session, epoch } = requestOf(ring)
-      if (session === null) throw new Error('no session')
-      const error = { code: 'stage-failed', message: 'device lost' }
-      if (how === 'leaves') replica.say({ kind: 'leave' })
-      else replica.say({ kind: 'session-failed', session, epoch, error })
-      ring.swarm.pass(200)
-      expect(requestOf(ring)).toMatchObject({ phase: 'running', epoch: 3, repairs: 1 })
-      expect(stagesOf(ring)[1]).toBe(paused.peer)
-      expect(paused.all('session-close')).toEqual([])
-      token(ring, 13)
-      ring.swarm.pass(HANDOVER_PAUSE_MS / 2)
-      expect(requestOf(ring)).toMatchObject({ phase: 'running', epoch: 3 })
-      expect(ring.asker.all('ask-token').map((one) => one.sampled.token)).toEqual([11, 12, 13])
-    },
-  )
-
-  test('RE12 a third holder is better than the device that was left', () => {
-    const ring = answering(3)
-    const paused = at(ring.chain, 1)
-    paused.say(pledgeOf(0))
-    ring.swarm.pass(200)
-    byPeer(ring, stagesOf(ring)[1]).say({ kind: 'leave' })
-    ring.swarm.pass(200)
-    expect(requestOf(ring)).toMatchObject({ phase: 'running', epoch: 3, repairs: 1 })
-    expect(stagesOf(ring)).not.toContain(paused.peer)
-    token(ring, 13)
-    expect(paused.all('session-close')).toMatchObject([{ epoch: 1 }])
-  })
-
-  test('RE12 a device that drains stays in the route of an answer that breaks elsewhere, where nobody else holds its blocks', () => {
-    const { ring, replica, copied, other } = withReplica()
-    // It stays where it is.
-    useReplica({ ring, replica, copied })
-    other.say(pledgeOf(0))
-    ring.swarm.pass(500)
-    copied.say({ kind: 'leave' })
-    ring.swarm.pass(500)
-    expect(requestOf(ring)).toMatchObject({ phase: 'running', epoch: 2, repairs: 1 })
-    expect(stagesOf(ring)).toEqual(expect.arrayContaining([replica.peer, other.peer]))
-  })
-
-  test('RE12 an answer that is cancelled meanwhile frees the device that it left', () => {
-    const ring = answering(2)
-    const paused = at(ring.chain, 1)
-    paused.say(pledgeOf(0))
-    ring.swarm.pass(200)
-    const { request, session } = requestOf(ring)
-    ring.asker.say({ kind: 'cancel', request })
-    ring.swarm.pass(200)
-    expect(paused.all('session-close')).toMatchObject([{ session, epoch: 1, retain: false }])
-    expect(paused.last('assign').range).toBeNull()
   })
 })
 

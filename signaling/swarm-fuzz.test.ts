@@ -141,10 +141,11 @@ function check(world: World, where: string): void {
   expect(result.success ? [] : result.issues.map((issue) => issue.message), where).toEqual([])
   for (const peer of state.peers.values()) {
     const range = peer.assignment?.range
+    const isPaused = peer.pledge?.memoryBytes === 0
     const busy = [...state.requests.values()].some(
-      (request) =>
-        ['opening', 'running'].includes(request.phase) &&
-        request.stages.some((stage) => stage.peer === peer.peer),
+      ({ phase, stages, leaving }) =>
+        (['opening', 'running'].includes(phase) || (phase === 'repairing' && isPaused)) &&
+        [...stages, ...leaving].some((stage) => stage.peer === peer.peer),
     )
     // A lowered pledge counts once the answers that run are done; a lost device is told when it is back.
     if (!range || !peer.pledge || busy || peer.droppedAt !== null) continue

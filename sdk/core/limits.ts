@@ -119,6 +119,10 @@ export const REPAIR_MS = 60_000
  * What does not fit is computed again from the tokens.
  */
 export const REPLAY_BYTES = 64 * 1024 * 1024
+/** A page that is out of sight for so long may stay so, and browsers stop such pages: its answers go to others. */
+export const HANDOVER_HIDDEN_MS = 5_000
+/** An answer that a hidden page held, or whose last move broke, isn't moved again sooner: each move computes its text anew. */
+export const HANDOVER_PAUSE_MS = 30_000
 /** Caches are kept so long after an answer: the next question of a conversation begins with the same text. */
 export const RETAIN_MS = 300_000
 /** Sessions that a stage keeps for that; with SESSIONS_AT_ONCE they are SESSIONS_PER_STAGE. */

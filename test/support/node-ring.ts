@@ -9,6 +9,7 @@ import { createSystemTimers } from '../../sdk/net/timers.ts'
 import { createNodeStageRunner } from '../../sdk/runtime/ort.node.ts'
 import { fetchPieces, pieceSource } from '../../sdk/storage/download.ts'
 import { createMemoryShardStore } from '../../sdk/storage/memory-shard-store.ts'
+import { createDeferred } from '../../sdk/worker/deferred.ts'
 import { createWorker } from '../../sdk/worker/worker.ts'
 import type { Worker } from '../../sdk/worker/worker-snapshot.ts'
 import { parseConfig, type Flags } from '../../signaling/config.ts'
@@ -27,6 +28,8 @@ export type NodeRing = {
   addWorker(): Promise<Worker>
   /** Waits until every block has a ready worker and the stages are linked. */
   complete(): Promise<void>
+  /** No worker begins a step until the function that is returned is called. */
+  hold(): () => void
   close(): Promise<void>
 }
 
@@ -49,6 +52,7 @@ export async function startNodeRing(workers: number, flags: Flags = {}): Promise
   )
   const started = await host.start()
   const origin = `http://127.0.0.1:${started.port}`
+  let gate: Promise<void> = Promise.resolve()
   const ring: NodeRing = {
     host,
     started,
@@ -56,13 +60,21 @@ export async function startNodeRing(workers: number, flags: Flags = {}): Promise
     dataDir,
     workers: [],
     async addWorker() {
-      const worker = openWorker(origin, started.secret ?? '', `worker-${ring.workers.length + 1}`)
+      const worker = openWorker(origin, started.secret ?? '', {
+        name: `worker-${ring.workers.length + 1}`,
+        gate: () => gate,
+      })
       ring.workers.push(worker)
       await worker.start()
       return worker
     },
     async complete() {
       await eventually('a complete ring', COMPLETE_MS, () => host.service().snapshot().complete)
+    },
+    hold() {
+      const held = createDeferred<undefined>()
+      gate = held.promise
+      return () => held.resolve(undefined)
     },
     async close() {
       await Promise.all(ring.workers.map((worker) => worker.leave()))
@@ -75,7 +87,12 @@ export async function startNodeRing(workers: number, flags: Flags = {}): Promise
   return ring
 }
 
-function openWorker(url: string, secret: string, name: string): Worker {
+/** `gate`: what each step waits for before it begins. */
+function openWorker(
+  url: string,
+  secret: string,
+  { name, gate }: { readonly name: string; readonly gate: () => Promise<void> },
+): Worker {
   const timers = createSystemTimers()
   const store = createMemoryShardStore()
   const signaling = createSignaling({
@@ -84,12 +101,13 @@ function openWorker(url: string, secret: string, name: string): Worker {
     identity: { role: 'worker', peer: name as PeerId, token: `token-${name}`, name, secret },
     timers,
   })
+  const runner = createNodeStageRunner({ threads: 1 })
   let pieces = ''
   return createWorker(
     {
       signaling,
       connector: createConnector({ signaling, makePeerLink: null, timers }),
-      runner: createNodeStageRunner({ threads: 1 }),
+      runner: { ...runner, run: (step) => gate().then(() => runner.run(step)) },
       store,
       async fetchPieces(wanted, { signal, onProgress }) {
         await fetchPieces({

@@ -1,11 +1,14 @@
 import type { WireError } from '../errors.ts'
 import { REPAIR_MS } from '../limits.ts'
 import { lengthOf } from '../session/token-list.ts'
+import { answerEnd } from './answer-end.ts'
 import { openMissing } from './decide-pairs.ts'
 import { incompleteError, isOnTheWay } from './decide-requests.ts'
 import type { Decision } from './events.ts'
 import type { Break, RequestState, SwarmState } from './state.ts'
-import { bestRoute, missingRanges, neighbours } from './views.ts'
+import type { PeerId } from '../ids.ts'
+import type { Route } from '../plan/route.ts'
+import { bestRoute, drainingOf, missingRanges, neighbours } from './views.ts'
 
 /** Faults of devices without a token in between after which an answer is given up: it may be what breaks them. */
 const FAULTS_MAX = 4
@@ -21,6 +24,9 @@ const HOPELESS_MS = 12_000
 export function repairSessions(state: SwarmState, now: number): readonly Decision[] {
   for (const request of state.requests.values()) {
     if (request.phase !== 'repairing' || request.broken === null) continue
+    const end = answerEnd(state, request)
+    // Its last token came and the word of its end is lost: going on would add to it.
+    if (end !== null) return [{ kind: 'request-ended', key: request.key, reason: end, error: null }]
     const decisions = repair(state, request, { broken: request.broken, now })
     if (decisions.length > 0) return decisions
   }
@@ -37,10 +43,11 @@ function repair(
   if (session === null || isLate || broken.shunned.length >= FAULTS_MAX)
     return [givenUp(key, withoutRoute(state, broken, now))]
   if (now - request.progressAt < pauseMs(broken.count)) return []
-  const others = bestRoute(state, true, { memory: { stages, shunned: broken.shunned } })
+  const lastResort = drainingOf(state, request)
+  const routeWithout = (shunned: readonly PeerId[]): Route | null =>
+    bestRoute(state, true, { memory: { stages, shunned, lastResort } })
   const mayReturn = now - request.progressAt > SECOND_CHANCE_MS
-  const route =
-    others ?? (mayReturn ? bestRoute(state, true, { memory: { stages, shunned: [] } }) : null)
+  const route = routeWithout(broken.shunned) ?? (mayReturn ? routeWithout([]) : null)
   if (route === null) {
     if (isOnTheWay(state) || bestRoute(state, false) !== null || now - broken.since <= HOPELESS_MS)
       return []

@@ -138,7 +138,7 @@ export function openSession(state: SwarmState): readonly Decision[] {
   const rows = rowsOf(state, next)
   const admits = createAdmission(state)
   const route = bestRoute(state, true, {
-    memory: known && { stages: known.former.stages, shunned: [] },
+    memory: known && { stages: known.former.stages, shunned: [], lastResort: [] },
     admits: (peer) => admits(peer, rows),
   })
   if (route === null) return withoutRoute(state, next)

@@ -157,6 +157,8 @@ export type Decision =
       readonly stages: readonly RouteEntry[]
       /** Rows of the session from earlier epochs that still hold. */
       readonly valid: number
+      /** The former route holds: it is left before a device of it is missed. No when absent. */
+      readonly isMove?: boolean
     }
   | { readonly kind: 'session-started'; readonly key: string }
   /** The stages free what they kept of an answer that is over. */

@@ -4,7 +4,7 @@ import type { SwarmEvent } from './events.ts'
 import type { FinishReason } from '../session/request.ts'
 import { predictLap } from './predict.ts'
 import type { RequestPhase, RequestState, SwarmState } from './state.ts'
-import { tokensOf, withToken, type TokenList } from '../session/token-list.ts'
+import { listOf, tokensOf, withToken, type TokenList } from '../session/token-list.ts'
 import { isOver, isRouted, pairBetween } from './views.ts'
 
 type EventOf<Kind extends SwarmEvent['kind']> = Extract<SwarmEvent, { kind: Kind }>
@@ -36,6 +36,7 @@ export function asked(state: SwarmState, event: EventOf<'asked'>, now: number): 
     phase: 'queued',
     prompt: event.prompt,
     promptLength: event.prompt.length,
+    resumed: event.answered !== undefined,
     maxTokens: Math.min(event.maxTokens, state.model.contextLength - event.prompt.length),
     stopIds: event.stopIds,
     sampling: event.sampling,
@@ -44,7 +45,7 @@ export function asked(state: SwarmState, event: EventOf<'asked'>, now: number): 
     stages: [],
     valid: 0,
     ready: [],
-    answer: null,
+    answer: listOf(event.answered ?? []),
     broken: null,
     repairs: 0,
     startedAt: null,
@@ -155,7 +156,8 @@ export function tokenChosen(
     ...request,
     answer: withToken(request.answer, event.sampled.token),
     broken: null,
-    firstTokenMs: request.firstTokenMs ?? now - (request.startedAt ?? now),
+    // Of an answer that another session began the asker knows when it came.
+    firstTokenMs: request.answer === null ? now - (request.startedAt ?? now) : request.firstTokenMs,
     progressAt: now,
   }))
   return next === state ? state : { ...next, laps: state.laps + 1 }

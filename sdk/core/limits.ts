@@ -120,6 +120,13 @@ export const REPAIR_MS = 60_000
  */
 export const RETURN_MS = 20_000
 /**
+ * An asker that lost its host waits this long for it before an answer is given up: longer than a restart and the
+ * longest pause between two tries.
+ */
+export const RESUME_MS = 60_000
+/** Losses of the host without a token in between after which an answer is given up: that line won't bring it. */
+export const LOSSES_MAX = 8
+/**
  * Hidden states that a device keeps of its sessions to send them again: 4,000 tokens of four sessions 1,024 wide.
  * What does not fit is computed again from the tokens.
  */

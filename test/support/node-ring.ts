@@ -27,6 +27,8 @@ export type NodeRing = {
   addWorker(): Promise<Worker>
   /** Waits until every block has a ready worker and the stages are linked. */
   complete(): Promise<void>
+  /** Another host on the same port and data, as after a crash or an update; knows nothing of the first one's answers. */
+  restartHost(): Promise<void>
   close(): Promise<void>
 }
 
@@ -35,22 +37,25 @@ const PLEDGE_BYTES = 512 * 1024 * 1024
 
 export async function startNodeRing(workers: number, flags: Flags = {}): Promise<NodeRing> {
   const dataDir = await mkdtemp(join(tmpdir(), 'crowdinfer-node-ring-'))
-  const config = parseConfig({
-    port: '0',
-    host: '127.0.0.1',
-    data: dataDir,
-    model: 'crowdtalk-0.3m',
-    stages: String(Math.max(workers, 1)),
-    ...flags,
-  })
-  const host = createHost(
-    config,
-    hostDeps(() => undefined),
-  )
+  const makeHost = (port: string): Host =>
+    createHost(
+      parseConfig({
+        port,
+        host: '127.0.0.1',
+        data: dataDir,
+        model: 'crowdtalk-0.3m',
+        stages: String(Math.max(workers, 1)),
+        ...flags,
+      }),
+      hostDeps(() => undefined),
+    )
+  let host = makeHost('0')
   const started = await host.start()
   const origin = `http://127.0.0.1:${started.port}`
   const ring: NodeRing = {
-    host,
+    get host() {
+      return host
+    },
     started,
     origin,
     dataDir,
@@ -63,6 +68,11 @@ export async function startNodeRing(workers: number, flags: Flags = {}): Promise
     },
     async complete() {
       await eventually('a complete ring', COMPLETE_MS, () => host.service().snapshot().complete)
+    },
+    async restartHost() {
+      await host.close()
+      host = makeHost(String(started.port))
+      await host.start()
     },
     async close() {
       await Promise.all(ring.workers.map((worker) => worker.leave()))

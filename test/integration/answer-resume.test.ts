@@ -64,6 +64,7 @@ describe('two real stages, and an asker behind a line that can be cut', () => {
     const request = { promptIds, maxTokens: golden.ids.length, sampling }
     for await (const event of asker.client.generate(request)) {
       events.push(event)
+      if (event.kind === 'interrupted') door.unblock()
       if (event.kind === 'resumed') resumedAt.push(ids.length)
       if (event.kind !== 'delta' || event.chosen === undefined) continue
       ids.push(event.token)
@@ -90,6 +91,15 @@ describe('two real stages, and an asker behind a line that can be cut', () => {
     const { ids, resumedAt } = await answer(SAMPLED, () => door.drop(), 3)
     expect(ids).toEqual(expected.ids)
     expect(resumedAt).toHaveLength(3)
+  })
+
+  test('RS1 RS2 RS4 the line goes dead in silence, and the answer comes to its end unheard: it is said again', async () => {
+    const { ids, resumedAt } = await answer(GREEDY, () => door.block())
+    expect(ids).toEqual(golden.ids)
+    const rows = golden.promptIds.length + (resumedAt[0] ?? 0) - 1
+    expect(newest()).toMatchObject({ resumed: true, valid: rows })
+    const [before] = [...ring.host.service().state().requests.values()].slice(-2)
+    expect(before).toMatchObject({ phase: 'done', answer: { length: golden.ids.length } })
   })
 
   test.each([

@@ -56,6 +56,7 @@ export type GenerateEvent =
 /** The role that asks for text. */
 export interface Client {
   /**
+   * An answer whose host is lost waits for it and goes on behind its last token, with the text that it would have had.
    * @throws CrowdError while iterating: ring-incomplete, prompt-too-long, too-many-requests, stage-lost,
    * stage-failed, model-changed, signaling-closed, timeout, aborted; deltas given before stay valid.
    */

@@ -33,7 +33,7 @@ export function waitingFor({ interruption }: Turn): string {
   if (interruption === null) return ''
   return interruption === 'lost'
     ? 'The connection to the host is lost. The answer goes on when it is back.'
-    : 'The host is back. The answer goes on in a moment.'
+    : 'The host is back. The answer goes on as soon as the ring takes it up.'
 }
 
 /** Who computed an answer and with which layers, in the order of the chain. */

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { expect, test } from 'vitest'
 import type { PairId, RequestId } from '../sdk/core/ids.ts'
 import { CrowdError } from '../sdk/core/errors.ts'
-import { PIECE_READERS, PIECE_SOURCES, REJOIN_MS, SESSION_IDLE_MS } from '../sdk/core/limits.ts'
+import { PIECE_READERS, PIECE_SOURCES, REJOIN_MS, RETURN_MS } from '../sdk/core/limits.ts'
 import { blockPieces } from '../sdk/core/model/manifest.ts'
 import { lengthOf } from '../sdk/core/session/token-list.ts'
 import { createStageSizes } from '../sdk/core/plan/memory.ts'
@@ -99,7 +99,8 @@ function say(peer: FakePeer | undefined, message: ClientMessage): void {
 
 function ask(world: World): void {
   const asker = pick(world, world.askers)
-  if (asker) world.swarm.ask(asker, `r${world.asked++}`)
+  const over = world.random() < 0.3 ? { answered: [1] } : {}
+  if (asker) world.swarm.ask(asker, `r${world.asked++}`, over)
 }
 
 function token(world: World): void {
@@ -166,7 +167,7 @@ test('25 random lives of a swarm: no fault, no pledge exceeded, everything asked
       check(world, `seed ${seed}, step ${step}`)
     }
     for (const worker of world.workers) worker.handle.closed()
-    swarm.pass(REJOIN_MS + SESSION_IDLE_MS / 10)
+    swarm.pass(REJOIN_MS + RETURN_MS)
     const open = [...swarm.service.state().requests.values()].filter((one) => one.reason === null)
     expect(open, `seed ${seed}`).toEqual([])
     expect(swarm.service.state().pairs.size, `seed ${seed}`).toBe(0)

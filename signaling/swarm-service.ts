@@ -197,11 +197,10 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
       if (isFull(seats, entry))
         throw new CrowdError('pool-full', `the pool holds ${PEERS_MAX} devices and is full`)
       if (former) {
-        // Its sessions end as with any lost socket, before it is back.
-        seats.delete(entry.peer)
+        // It ends as any lost socket does, before the peer is back.
         former.connection.send({ kind: 'refused', error: REPLACED.toWire() })
+        lost(former)
         former.connection.close(REPLACED.message)
-        dispatch({ kind: 'peer-dropped', peer: entry.peer })
       }
       const seat: Seat = { entry, connection }
       seats.set(entry.peer, seat)

@@ -66,6 +66,8 @@ export function createSimAsker(deps: SimAskerDeps, name: string): SimAsker {
   })
   let isConnected = false
   let asked = 0
+  /** Of the newest question; more than one where the host was lost in the middle. */
+  let requests = 0
   signaling.onState(({ kind }) => {
     isConnected = kind === 'open'
   })
@@ -75,7 +77,10 @@ export function createSimAsker(deps: SimAskerDeps, name: string): SimAsker {
     model: manifest.id,
     revision: manifest.revision,
     contextLength: manifest.contextLength,
-    newRequestId: () => `r${asked}` as RequestId,
+    newRequestId() {
+      requests += 1
+      return (requests === 1 ? `r${asked}` : `r${asked}.${requests}`) as RequestId
+    },
     later: (ms, task) => gate.after(ms, task),
   })
   signaling.connect()
@@ -89,6 +94,7 @@ export function createSimAsker(deps: SimAskerDeps, name: string): SimAsker {
     },
     ask(question) {
       asked += 1
+      requests = 0
       return follow(client, question, { key: `${name}/r${asked}`, now: gate.now })
     },
     close() {

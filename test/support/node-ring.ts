@@ -30,6 +30,8 @@ export type NodeRing = {
   complete(): Promise<void>
   /** No worker begins a step until the function that is returned is called. */
   hold(): () => void
+  /** Another host on the same port and data, as after a crash or an update; knows nothing of the first one's answers. */
+  restartHost(): Promise<void>
   close(): Promise<void>
 }
 
@@ -38,23 +40,26 @@ const PLEDGE_BYTES = 512 * 1024 * 1024
 
 export async function startNodeRing(workers: number, flags: Flags = {}): Promise<NodeRing> {
   const dataDir = await mkdtemp(join(tmpdir(), 'crowdinfer-node-ring-'))
-  const config = parseConfig({
-    port: '0',
-    host: '127.0.0.1',
-    data: dataDir,
-    model: 'crowdtalk-0.3m',
-    stages: String(Math.max(workers, 1)),
-    ...flags,
-  })
-  const host = createHost(
-    config,
-    hostDeps(() => undefined),
-  )
+  const makeHost = (port: string): Host =>
+    createHost(
+      parseConfig({
+        port,
+        host: '127.0.0.1',
+        data: dataDir,
+        model: 'crowdtalk-0.3m',
+        stages: String(Math.max(workers, 1)),
+        ...flags,
+      }),
+      hostDeps(() => undefined),
+    )
+  let host = makeHost('0')
   const started = await host.start()
   const origin = `http://127.0.0.1:${started.port}`
   let gate: Promise<void> = Promise.resolve()
   const ring: NodeRing = {
-    host,
+    get host() {
+      return host
+    },
     started,
     origin,
     dataDir,
@@ -75,6 +80,11 @@ export async function startNodeRing(workers: number, flags: Flags = {}): Promise
       const held = createDeferred<undefined>()
       gate = held.promise
       return () => held.resolve(undefined)
+    },
+    async restartHost() {
+      await host.close()
+      host = makeHost(String(started.port))
+      await host.start()
     },
     async close() {
       await Promise.all(ring.workers.map((worker) => worker.leave()))

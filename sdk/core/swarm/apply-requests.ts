@@ -4,7 +4,7 @@ import type { SwarmEvent } from './events.ts'
 import type { FinishReason } from '../session/request.ts'
 import { predictLap } from './predict.ts'
 import type { Leaving, Move, RequestPhase, RequestState, SwarmState } from './state.ts'
-import { lengthOf, tokensOf, withToken, type TokenList } from '../session/token-list.ts'
+import { lengthOf, listOf, tokensOf, withToken, type TokenList } from '../session/token-list.ts'
 import { isOver, isRouted, pairBetween } from './views.ts'
 
 type EventOf<Kind extends SwarmEvent['kind']> = Extract<SwarmEvent, { kind: Kind }>
@@ -36,6 +36,7 @@ export function asked(state: SwarmState, event: EventOf<'asked'>, now: number): 
     phase: 'queued',
     prompt: event.prompt,
     promptLength: event.prompt.length,
+    resumed: event.answered !== undefined,
     maxTokens: Math.min(event.maxTokens, state.model.contextLength - event.prompt.length),
     stopIds: event.stopIds,
     sampling: event.sampling,
@@ -46,7 +47,7 @@ export function asked(state: SwarmState, event: EventOf<'asked'>, now: number): 
     moved: null,
     valid: 0,
     ready: [],
-    answer: null,
+    answer: listOf(event.answered ?? []),
     broken: null,
     repairs: 0,
     startedAt: null,
@@ -173,7 +174,8 @@ export function tokenChosen(
     answer: withToken(request.answer, event.sampled.token),
     leaving: NOBODY,
     broken: null,
-    firstTokenMs: request.firstTokenMs ?? now - (request.startedAt ?? now),
+    // Of an answer that another session began the asker knows when it came.
+    firstTokenMs: request.answer === null ? now - (request.startedAt ?? now) : request.firstTokenMs,
     progressAt: now,
   }))
   if (next === state) return state

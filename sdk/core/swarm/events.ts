@@ -86,6 +86,8 @@ export type Observation =
       readonly asker: PeerId
       readonly request: RequestId
       readonly prompt: readonly number[]
+      /** What the asker has of an answer that lost its host; absent for a new question. */
+      readonly answered?: readonly number[] | undefined
       readonly maxTokens: number
       readonly stopIds: readonly number[]
       readonly sampling: SamplingParams

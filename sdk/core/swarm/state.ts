@@ -151,6 +151,8 @@ export type RequestState = {
   readonly phase: RequestPhase
   readonly prompt: readonly number[]
   readonly promptLength: number
+  /** Its asker lost the host in the middle and asked again: it may wait for a ring. */
+  readonly resumed: boolean
   /** Clamped to the model's window. */
   readonly maxTokens: number
   readonly stopIds: readonly number[]

@@ -1,4 +1,5 @@
 import { CrowdError } from '../sdk/core/errors.ts'
+import { isEndToken } from '../sdk/core/swarm/answer-end.ts'
 import type { SwarmModel } from '../sdk/core/swarm/state.ts'
 import type { ClientMessageOf } from '../sdk/protocol/client-to-server.ts'
 
@@ -10,7 +11,7 @@ type Ask = Pick<ClientMessageOf<'ask'>, 'prompt' | 'answered' | 'maxTokens' | 's
  */
 export function wasComplete(model: SwarmModel, { answered = [], stopIds }: Ask): boolean {
   const last = answered.at(-1)
-  return last !== undefined && (model.eosTokenIds.includes(last) || stopIds.includes(last))
+  return last !== undefined && isEndToken(model, stopIds, last)
 }
 
 /**

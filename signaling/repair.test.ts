@@ -2,7 +2,13 @@ import { describe, expect, test } from 'vitest'
 import { ABSENT_MS, DEAD_MS, SESSION_STALL_MS } from '../sdk/core/limits.ts'
 import { GREEDY } from '../sdk/core/sampling/params.ts'
 import type { ClientMessageOf } from '../sdk/protocol/client-to-server.ts'
-import { at, fakeSwarm, type FakePeer, type FakeSwarm } from '../test/support/fake-swarm.ts'
+import {
+  at,
+  endAnswer,
+  fakeSwarm,
+  type FakePeer,
+  type FakeSwarm,
+} from '../test/support/fake-swarm.ts'
 import { modelOf } from '../test/support/host-fixtures.ts'
 
 const model = modelOf()
@@ -115,12 +121,39 @@ describe('repair', () => {
     expect(order).toMatchObject({ history: [5, 6, 7, 11, 12], answered: 2 })
   })
 
-  test('RE5 a stage that claims more rows than the session has is refused', () => {
-    const { chain, head } = answering(1)
-    expect(() => at(chain, 0).say({ kind: 'session-ready', ...head, cached: 1, kept: 0 })).toThrow(
-      /1 rows of 0/,
-    )
-  })
+  test.each([
+    ['more rows than hold', { cached: 5, kept: 5 }],
+    ['more to send than it has', { cached: 2, kept: 3 }],
+  ])(
+    'RE5 RE1 a stage that claims %s breaks the route at once, and another one takes over',
+    (_, rows) => {
+      const { swarm, workers, chain, head } = answering(2)
+      at(chain, 1).say({ kind: 'leave' })
+      const [first] = chain
+      first?.say({ kind: 'session-ready', ...head, epoch: 2, ...rows })
+      expect(swarm.service.state().peers.get(at(chain, 0).peer)?.strikes).toBe(1)
+      swarm.pass(200)
+      const { stages, epoch } = at(workers, 5).last('session-open')
+      expect(epoch).toBe(3)
+      expect(stages.map(({ peer }) => peer)).not.toContain(first?.peer)
+    },
+  )
+
+  test.each([
+    ['stop', {}, 2],
+    ['length', { maxTokens: 3 }, 13],
+  ] as const)(
+    'RE1 an answer whose last token came before its last stage was lost is at its end: %s',
+    (reason, over, token) => {
+      const { swarm, workers, asker, chain, head } = answering(2, over)
+      at(chain, 2).say({ kind: 'session-token', ...head, position: 5, sampled: sampled(token) })
+      at(chain, 2).say({ kind: 'leave' })
+      swarm.pass(200)
+      expect(asker.last('ask-end')).toMatchObject({ reason })
+      expect(asker.all('ask-token')).toHaveLength(3)
+      expect(workers.flatMap((worker) => worker.all('session-open').slice(1))).toEqual([])
+    },
+  )
 
   test('RE6 a device that comes back within the time goes on with its answer', () => {
     const { swarm, asker, chain } = answering(1)
@@ -223,6 +256,17 @@ describe('silence', () => {
     expect(requestOf(swarm)).toMatchObject({ repairs: 1 })
   })
 
+  test('SE10 HB7 rows that can not be there yet hold nothing up', () => {
+    const { swarm, workers, chain } = answering(1)
+    const { session } = at(chain, 0).last('session-open')
+    const nobody = swarm.join('watcher', 'watcher')
+    for (let position = 40; position < 60; position += 1) {
+      at(chain, 0).say({ ...beat, sessions: [{ session, epoch: 1, position }] })
+      passWithout(swarm, workers, nobody, 1_000)
+    }
+    expect(requestOf(swarm)).toMatchObject({ repairs: 1 })
+  })
+
   test('SE10 a stage that computes has until the idle limit', () => {
     const { swarm, workers, chain } = answering(1)
     const slow = at(chain, 2)
@@ -247,7 +291,8 @@ test('RE1 of two holders the one is taken at which no link broke, until it had a
   expect(stages).not.toContain(liar.peer)
   expect(stages).not.toContain(victim.peer)
   const last = workers.find(({ peer }) => peer === stages.at(-1))
-  last?.say({ kind: 'session-end', ...head, epoch: 2, reason: 'stop' })
+  if (last === undefined) throw new Error('no last stage')
+  endAnswer(last, { ...head, epoch: 2 }, 5)
   expect([liar, victim].map(doubts)).toEqual([0.75, 0.75])
   swarm.ask(asker, 'again')
   expect(requestOf(swarm)?.state).toBe('done')

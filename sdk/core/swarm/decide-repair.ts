@@ -1,6 +1,7 @@
 import type { WireError } from '../errors.ts'
 import { REPAIR_MS } from '../limits.ts'
 import { lengthOf } from '../session/token-list.ts'
+import { answerEnd } from './answer-end.ts'
 import { openMissing } from './decide-pairs.ts'
 import { incompleteError, isOnTheWay } from './decide-requests.ts'
 import type { Decision } from './events.ts'
@@ -21,6 +22,9 @@ const HOPELESS_MS = 12_000
 export function repairSessions(state: SwarmState, now: number): readonly Decision[] {
   for (const request of state.requests.values()) {
     if (request.phase !== 'repairing' || request.broken === null) continue
+    // Its last stage was lost before it could say so.
+    const reason = answerEnd(state, request)
+    if (reason !== null) return [{ kind: 'request-ended', key: request.key, reason, error: null }]
     const decisions = repair(state, request, { broken: request.broken, now })
     if (decisions.length > 0) return decisions
   }

@@ -24,6 +24,11 @@ test('runs that went well, and honest ends where nobody could take over', () => 
   expect(summary.nextTokenMs).toEqual({ p50: 300, p95: 300 })
 })
 
+test('how often each disturbance was drawn', () => {
+  const { kinds } = summarise([GOOD, { ...GOOD, kind: 'host-restart' }, GOOD], 1)
+  expect(kinds).toEqual({ kill: 2, 'host-restart': 1 })
+})
+
 test.each([
   [{ ...GOOD, outcome: 'wrong' as const }, 'wrong'],
   [{ ...HONEST, hasReplica: false, outcome: 'hang' as const }, 'hang'],

@@ -37,15 +37,18 @@ function someSampling(random: () => number): SamplingParams {
   ])
 }
 
-/** Nothing more comes: it ended, or its asker was left hanging. */
-export function isSettled({ end, tokenAt, askedAt }: SimAnswer, now: number): boolean {
-  return end !== null || now - (tokenAt.at(-1) ?? askedAt) > HANG_MS
+/** Nothing more comes: it ended, or its asker is gone or was left hanging. */
+export function isSettled({ end, isUnread, tokenAt, askedAt }: SimAnswer, now: number): boolean {
+  return end !== null || isUnread || now - (tokenAt.at(-1) ?? askedAt) > HANG_MS
 }
 
 /** What became of an answer that is settled. */
-export function outcomeOf({ end, tokens }: SimAnswer, expected: readonly number[]): Outcome {
+export function outcomeOf(
+  { end, isUnread, tokens }: SimAnswer,
+  expected: readonly number[],
+): Outcome {
   if (tokens.some((token, index) => token !== expected[index])) return 'wrong'
-  if (end === null) return 'hang'
+  if (end === null) return isUnread ? 'honest' : 'hang'
   if (end.reason === 'cancelled') return 'honest'
   if (end.reason === 'error') return end.code === 'internal' ? 'wrong' : 'honest'
   return tokens.length === expected.length ? 'identical' : 'wrong'

@@ -140,18 +140,19 @@ describe('repair', () => {
   )
 
   test.each([
-    ['stop', {}, 2],
-    ['length', { maxTokens: 3 }, 13],
-  ] as const)(
-    'RE1 an answer whose last token came before its last stage was lost is at its end: %s',
-    (reason, over, token) => {
-      const { swarm, workers, asker, chain, head } = answering(2, over)
-      at(chain, 2).say({ kind: 'session-token', ...head, position: 5, sampled: sampled(token) })
-      at(chain, 2).say({ kind: 'leave' })
-      swarm.pass(200)
-      expect(asker.last('ask-end')).toMatchObject({ reason })
-      expect(asker.all('ask-token')).toHaveLength(3)
-      expect(workers.flatMap((worker) => worker.all('session-open').slice(1))).toEqual([])
+    ['a token of the model', 2, {}, 'stop'],
+    ['a token of the asker', 40, { stopIds: [40] }, 'stop'],
+    ['its length', 13, { maxTokens: 3 }, 'length'],
+  ])(
+    'RE10 an answer that is ended by %s is not opened again when its last stage leaves at once',
+    (_by, token, over, reason) => {
+      const { swarm, asker, chain, head } = answering(2, over)
+      const last = at(chain, 2)
+      last.say({ kind: 'session-token', ...head, position: 5, sampled: sampled(token) })
+      last.say({ kind: 'leave' })
+      swarm.pass(100)
+      expect(asker.all('ask-end')).toMatchObject([{ request: 'r1', reason }])
+      expect(requestOf(swarm)).toMatchObject({ state: 'done', tokens: 3, repairs: 0 })
     },
   )
 

@@ -22,9 +22,9 @@ const HOPELESS_MS = 12_000
 export function repairSessions(state: SwarmState, now: number): readonly Decision[] {
   for (const request of state.requests.values()) {
     if (request.phase !== 'repairing' || request.broken === null) continue
-    // Its last stage was lost before it could say so.
-    const reason = answerEnd(state, request)
-    if (reason !== null) return [{ kind: 'request-ended', key: request.key, reason, error: null }]
+    const end = answerEnd(state, request)
+    // Its last token came and the word of its end is lost: going on would add to it.
+    if (end !== null) return [{ kind: 'request-ended', key: request.key, reason: end, error: null }]
     const decisions = repair(state, request, { broken: request.broken, now })
     if (decisions.length > 0) return decisions
   }

@@ -14,12 +14,8 @@ import { lockFolder } from './hub/folder-lock.node.ts'
 import type { HubOptions } from './hub/hub-options.ts'
 import { downloadDirectory, removeDownload } from './hub/kept-downloads.node.ts'
 import { formatModelRef, readModelRef } from './hub/model-ref.ts'
-import {
-  importModel,
-  lookAtSource,
-  type ImportOptions,
-  type ImportProgress,
-} from './import/import-model.node.ts'
+import { importModel, lookAtSource } from './import/import-model.node.ts'
+import type { ImportOptions, ImportProgress } from './import/import-options.ts'
 import { isModelName, type KnownModel, type ModelOrigin } from './import/known-model.ts'
 import {
   findKnownModel,

@@ -37,10 +37,9 @@ export function reportSizes(
   tied: boolean,
 ): ModelSizes {
   const blocks = groupBlocks(model.blocks)
-  const f32Bytes = sum(model.blocks.map((block) => block.f32Bytes))
-  const tableBytes = tied ? model.vocabSize * model.hiddenSize : 0
+  const tableSize = tied ? model.vocabSize * model.hiddenSize : 0
   return {
-    weights: f32Bytes / 4 - tableBytes,
+    weights: sum(model.blocks.map(weightCount)) - tableSize,
     storedBytes: storedOnce(model.blocks, tied),
     kvBytesPerToken: kvBytesPerToken(model) * model.layerCount,
     blocks,
@@ -83,8 +82,12 @@ function layerName(first: number, last: number): string {
 
 function byDtype(block: Block): SizedBlock['byDtype'] {
   const bytes = (dtype: WeightDtype): number =>
-    Math.round((block.f32Bytes / 4) * bytesPerWeight(dtype, block.kind))
+    Math.round(weightCount(block) * bytesPerWeight(dtype, block.kind))
   return { q4: bytes('q4'), q8: bytes('q8'), f16: bytes('f16'), f32: bytes('f32') }
+}
+
+function weightCount(block: Block): number {
+  return block.weightCount ?? block.f32Bytes / 4
 }
 
 function sum(values: readonly number[]): number {

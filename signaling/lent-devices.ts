@@ -1,7 +1,7 @@
 import { CrowdError, toCrowdError } from '../sdk/core/errors.ts'
 import type { Provider } from '../sdk/core/model/provider.ts'
 import * as v from 'valibot'
-import type { RecommendFlags } from './model-cli.ts'
+import type { RecommendFlags } from './model-flags.ts'
 import type { LentDevice } from './recommend.ts'
 
 const PROVIDERS: readonly Provider[] = ['webgpu', 'wasm', 'cpu', 'cuda']

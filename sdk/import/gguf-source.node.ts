@@ -14,7 +14,7 @@ import type { SourceTensor, TensorSource } from '../core/model/tensor-source.ts'
 import { asBytes } from '../core/tensor/views.ts'
 import { readGgufHeader, type GgufHeader } from './gguf-header.node.ts'
 import { shardPaths } from './gguf-shards.ts'
-import type { ModelSource } from './model-source.node.ts'
+import type { ModelSource } from './model-source.ts'
 import { readRange } from './read-range.node.ts'
 
 /** One open file of a model. */

@@ -19,11 +19,13 @@ import type { TensorSource } from '../core/model/tensor-source.ts'
 import { Q4_BLOCK } from '../core/tensor/quantize-q4.ts'
 import { writeAtomically } from '../storage/atomic-file.node.ts'
 import { baseNames } from '../core/families/base-names.ts'
+import type { ImportOptions } from './import-options.ts'
 import { importOnnx, type OpenedOnnx } from './import-onnx.node.ts'
 import { readJson } from './model-directory.node.ts'
 import { findOnnxModel, type OnnxModel } from './onnx-files.node.ts'
 import { hasWeightFiles } from './safetensors-source.node.ts'
-import { openModelSource, type ModelSource } from './model-source.node.ts'
+import { openModelSource } from './model-source.node.ts'
+import type { ModelSource } from './model-source.ts'
 import { MANIFEST_FILE, readManifest } from './model-store.node.ts'
 import {
   piecesDirectory,
@@ -32,22 +34,6 @@ import {
   writePiece,
   writePieces,
 } from './piece-writer.node.ts'
-
-export type ImportOptions = {
-  /** Default: the name of the directory or file. */
-  readonly id?: ModelId
-  /**
-   * Default: what the layers are stored as, f16 for bf16; where none of ours holds that exactly (most GGUF types), f16
-   * for a small model and q8 for others.
-   */
-  readonly dtype?: AskedDtype
-  /** Tokens; default: the model's own `max_position_embeddings`, at most `CONTEXT_DEFAULT_MAX`. */
-  readonly contextLength?: number
-  /** Hears of each block once its pieces are stored. */
-  readonly onProgress?: (progress: ImportProgress) => void
-}
-
-export type ImportProgress = { readonly doneBlocks: number; readonly totalBlocks: number }
 
 /** Raised when the bytes that an import makes change, so that old stores are made anew. */
 const IMPORT_VERSION = 4

@@ -8,7 +8,7 @@ import { copiedData } from '../core/model/onnx/copy-weights.ts'
 import { parseOnnxConfig, type OnnxConfig } from '../core/model/onnx/onnx-config.ts'
 import { sourceKey, type CopiedWeight } from '../core/model/onnx/layout-copies.ts'
 import { planOnnx, type OnnxBlockPlan, type OnnxPlan } from '../core/model/onnx/plan-onnx.ts'
-import type { ImportOptions } from './import-model.node.ts'
+import type { ImportOptions } from './import-options.ts'
 import { MODEL_FILES, readJson, readModelFile } from './model-directory.node.ts'
 import type { OnnxModel } from './onnx-files.node.ts'
 import { openOnnx, type OnnxSource } from './onnx-source.node.ts'
@@ -95,8 +95,8 @@ function shapeOf(
   return { architecture, dtype, ...sizes, contextLength }
 }
 
-function unwritten({ kind, dataBytes, f32Bytes }: OnnxBlockPlan): Block {
-  return { kind, dataBytes, f32Bytes, graph: null, data: [] }
+function unwritten({ kind, dataBytes, f32Bytes, weightCount }: OnnxBlockPlan): Block {
+  return { kind, dataBytes, f32Bytes, weightCount, graph: null, data: [] }
 }
 
 /** The head's data begin with the table's. */
@@ -115,14 +115,11 @@ async function writeBlock(
   source: OnnxSource,
   storeDir: string,
 ): Promise<Block> {
-  const { kind, dataBytes, f32Bytes, table, cuts, weights } = plan
+  const { graph, weights, cuts, ...sizes } = plan
   return {
-    kind,
-    graph: plan.graph === null ? null : await writePiece(storeDir, plan.graph),
+    ...sizes,
+    graph: graph === null ? null : await writePiece(storeDir, graph),
     data: await writePieces(storeDir, copiedData(weights, source.read), cuts),
-    dataBytes,
-    f32Bytes,
-    ...(table ? { table } : {}),
   }
 }
 

@@ -8,7 +8,8 @@ import type { Graph, Initializer } from '../core/graph/graph.ts'
 import { readOnnx } from '../core/graph/onnx-reader.ts'
 import { writeOnnx } from '../core/graph/onnx-writer.ts'
 import type { Block } from '../core/model/manifest.ts'
-import { importModel, type ImportProgress } from './import-model.node.ts'
+import { importModel } from './import-model.node.ts'
+import type { ImportProgress } from './import-options.ts'
 import { resolveModel } from './resolve-model.node.ts'
 
 const FIXTURES = fileURLToPath(new URL('../../test/fixtures/reference/onnx', import.meta.url))

@@ -2,7 +2,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { CrowdError } from '../core/errors.ts'
 import { MODEL_FILE_MAX_BYTES } from '../core/model/parse-manifest.ts'
-import type { ModelSource } from './model-source.node.ts'
+import type { ModelSource } from './model-source.ts'
 import { isFile, openSafetensors, parseJson, weightFiles } from './safetensors-source.node.ts'
 
 /** Kept beside the blocks as they are; the first one is required. */

@@ -1,25 +1,8 @@
 import { stat } from 'node:fs/promises'
 import { CrowdError } from '../core/errors.ts'
-import type { TensorSource } from '../core/model/tensor-source.ts'
 import { openGguf } from './gguf-source.node.ts'
 import { openModelDirectory } from './model-directory.node.ts'
-
-/** A published model that is opened but not read, whatever it is stored as. */
-export type ModelSource = {
-  /** What it is called where nobody names it. */
-  readonly name: string
-  /** config.json in the Hugging Face layout, parsed. */
-  readonly config: unknown
-  /** generation_config.json, parsed; undefined where there is none. */
-  readonly generationConfig: unknown
-  /** Tokenizer and settings files that are there, by name. */
-  readonly files: ReadonlyMap<string, () => Promise<Uint8Array>>
-  /** By the names that the Hugging Face layout gives them. */
-  readonly weights: TensorSource
-  /** Changes when any source file does. */
-  readonly fingerprint: string
-  readonly close: () => Promise<void>
-}
+import type { ModelSource } from './model-source.ts'
 
 /**
  * Opens a model by path. Close it after use.

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { CrowdError } from '../core/errors.ts'
 import type { Manifest } from '../core/model/manifest.ts'
-import { importModel, type ImportProgress } from './import-model.node.ts'
+import { importModel } from './import-model.node.ts'
+import type { ImportProgress } from './import-options.ts'
 import type { KnownModel } from './known-model.ts'
 import {
   findKnownModel,

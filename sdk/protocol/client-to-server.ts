@@ -66,13 +66,13 @@ const stageState = v.object({
   error: v.optional(wireError),
 })
 
-/** Measured while serving, about once a second when something changed. */
+/** Measured once loaded and while serving, about once a second when something changed. */
 const stageStats = v.object({
   kind: v.literal('stage-stats'),
   assignment: u32,
   steps: count(Number.MAX_SAFE_INTEGER),
   tokens: count(Number.MAX_SAFE_INTEGER),
-  /** Mean of the recent decode steps, ms; null before the first. */
+  /** Mean of the recent decode steps, ms; null before the stage is loaded. */
   stepMs: v.nullable(ms),
 })
 

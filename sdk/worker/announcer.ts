@@ -44,7 +44,7 @@ const LINKS_EVERY = 5
 
 export function createAnnouncer(deps: AnnouncerDeps): Announcer {
   const { state, store, holder, links, sessions, meter, tell, changed } = deps
-  let toldSteps = 0
+  let told: { readonly steps: number; readonly stepMs: number | null } = { steps: 0, stepMs: null }
   let ticks = 0
 
   async function pledge(): Promise<void> {
@@ -98,15 +98,10 @@ export function createAnnouncer(deps: AnnouncerDeps): Announcer {
       ticks += 1
       if (ticks % LINKS_EVERY === 0) links.announce()
       const held = holder.held()
-      if (held === null || meter.steps === toldSteps) return
-      toldSteps = meter.steps
-      tell({
-        kind: 'stage-stats',
-        assignment: held.assignment,
-        steps: meter.steps,
-        tokens: meter.tokens,
-        stepMs: meter.stepMs,
-      })
+      const { steps, tokens, stepMs } = meter
+      if (held === null || (steps === told.steps && stepMs === told.stepMs)) return
+      told = { steps, stepMs }
+      tell({ kind: 'stage-stats', assignment: held.assignment, steps, tokens, stepMs })
     },
     async storage() {
       try {

@@ -42,6 +42,9 @@ function setUp() {
     /** Rejects the next loads of this block. */
     refuse: null as number | null,
     gate: null as Promise<void> | null,
+    /** What the warm-up finds, if anything is wrong. */
+    fault: null as CrowdError | null,
+    measured: [] as number[],
     /** How often it said that more is stored. */
     storings: 0,
   }
@@ -74,6 +77,11 @@ function setUp() {
       loaded.set(index, bytes)
       return Promise.resolve()
     },
+    run: () =>
+      kit.fault === null
+        ? Promise.resolve({ kind: 'nothing', computeMs: 7 })
+        : Promise.reject(kit.fault),
+    release: () => Promise.resolve(),
   } as unknown as StageRunner
   const store = {
     read: (hash: PieceHash) => Promise.resolve(stored.get(hash) ?? null),
@@ -84,6 +92,7 @@ function setUp() {
     fetchPieces,
     report: (message) => reports.push(message),
     onChange: () => undefined,
+    onMeasured: (stepMs) => kit.measured.push(stepMs),
     onStored() {
       kit.storings += 1
     },
@@ -117,6 +126,20 @@ test('fetches the pieces of its own range only, loads block by block, and says s
     fetchedBytes: 16,
     peerBytes: 4,
   })
+})
+
+test('a stage computes before it is ready, so that its speed is known', async () => {
+  const { holder, kit, reports } = setUp()
+  await holder.assign(order(1, { start: 1, end: 3 }), manifest)
+  expect(kit.measured).toEqual([7])
+  await holder.assign(order(2, null), manifest)
+  expect(kit.measured).toEqual([7])
+  kit.fault = new CrowdError('non-finite', 'NaN came out')
+  await holder.assign(order(3, { start: 1, end: 3 }), manifest)
+  expect(reports.at(-1)).toMatchObject({ assignment: 3, state: 'failed' })
+  expect(reports.at(-1)?.error).toMatchObject({ code: 'non-finite' })
+  expect(reports.some(({ assignment, state }) => assignment === 3 && state === 'ready')).toBe(false)
+  expect(kit.measured).toEqual([7])
 })
 
 test('a piece that two blocks share is fetched and counted once', async () => {

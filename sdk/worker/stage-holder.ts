@@ -6,6 +6,7 @@ import type { ServerMessageOf } from '../protocol/server-to-client.ts'
 import type { StageRunner } from '../runtime/stage-runner.ts'
 import type { PeerPieces } from '../storage/peer-pieces.ts'
 import type { ShardStore } from '../storage/shard-store.ts'
+import { warmUp } from './warm-up.ts'
 
 /** Brings pieces into the store; those that are there cost nothing. @throws CrowdError piece-unavailable, storage-full, aborted */
 export type FetchPieces = (
@@ -26,6 +27,8 @@ export type StageHolderDeps = {
   fetchPieces: FetchPieces
   report(message: ClientMessageOf<'stage-state'>): void
   onChange(): void
+  /** What a decode step of a stage that was loaded takes, ms. */
+  onMeasured(stepMs: number): void
   /** More pieces lie in the store than before. */
   onStored(): void
 }
@@ -97,19 +100,21 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
     await fetchAll(manifest.blocks.slice(range.start, range.end), signal)
     update({ state: 'loading' })
     announce()
-    await loadWanted(manifest, await deps.runner.setStage(manifest, range), signal)
+    await loadWanted({ manifest, range }, await deps.runner.setStage(manifest, range), signal)
   }
 
   async function loadWanted(
-    manifest: Manifest,
+    stage: { readonly manifest: Manifest; readonly range: BlockRange },
     wanted: readonly number[],
     signal: AbortSignal,
   ): Promise<void> {
     for (const index of wanted) {
       signal.throwIfAborted()
-      await loadBlock(manifest, index, signal)
+      await loadBlock(stage.manifest, index, signal)
     }
+    const stepMs = await warmUp(deps.runner, stage, signal)
     signal.throwIfAborted()
+    deps.onMeasured(stepMs)
     update({ state: 'ready' })
     announce()
     deps.onStored()
@@ -119,11 +124,12 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
     if (held === null || held.range === null || held.state !== 'ready' || model === null)
       return false
     const { signal } = running
-    const wanted = await deps.runner.setStage(model, held.range)
+    const stage = { manifest: model, range: held.range }
+    const wanted = await deps.runner.setStage(stage.manifest, stage.range)
     if (wanted.length === 0) return false
     update({ state: 'loading' })
     announce()
-    await loadWanted(model, wanted, signal)
+    await loadWanted(stage, wanted, signal)
     return true
   }
 

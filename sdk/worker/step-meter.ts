@@ -8,6 +8,8 @@ export type StepMeter = {
   readonly tokens: number
   /** Smoothed time of a decode step, ms; null before the first. */
   readonly stepMs: number | null
+  /** What a step takes is known before the first that counts. */
+  expect(stepMs: number): void
   /** Another stage has another speed; what was counted stays. */
   forgetSpeed(): void
 }
@@ -39,6 +41,9 @@ export function createStepMeter(): StepMeter {
     },
     get stepMs() {
       return stepMs
+    },
+    expect(ms) {
+      stepMs = ms
     },
     forgetSpeed() {
       stepMs = null

@@ -67,6 +67,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
       if (message.state === 'ready' || message.state === 'failed') void announcer.storage()
     },
     onChange: changed,
+    onMeasured: (stepMs) => meter.expect(stepMs),
     // The planner goes by what is stored where.
     onStored: () => void announcer.pledge(),
   })

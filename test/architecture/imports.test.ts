@@ -113,6 +113,44 @@ test('imports go one way: core, protocol, adapters, roles, composition roots', (
   expect(objections).toEqual([])
 })
 
+/** A way along the imports from a file back to itself, or null. */
+function circleOf(start: string, targets: (file: string) => readonly string[]): string[] | null {
+  const cameFrom = new Map<string, string>()
+  const open = [start]
+  for (let file = open.pop(); file !== undefined; file = open.pop()) {
+    for (const target of targets(file)) {
+      if (target === start) {
+        const way = [start]
+        for (let at = file; at !== start; at = cameFrom.get(at) ?? start) way.push(at)
+        return [...way, start].reverse()
+      }
+      if (cameFrom.has(target)) continue
+      cameFrom.set(target, file)
+      open.push(target)
+    }
+  }
+  return null
+}
+
+test('no file imports itself by way of others, types included', () => {
+  const all = new Map(
+    sources.map((path) => [
+      path,
+      importsOf(path)
+        .filter(({ specifier }) => specifier.startsWith('.'))
+        .map(({ specifier }) => resolve(dirname(path), specifier)),
+    ]),
+  )
+  const circles = sources.flatMap((path) => {
+    const circle = circleOf(path, (file) => all.get(file) ?? [])
+    return circle === null ? [] : [circle.map((file) => relative(root, file)).join(' > ')]
+  })
+  expect(circles).toEqual([])
+  const ring: Readonly<Record<string, string[]>> = { a: ['b'], b: ['c'], c: ['d', 'a'] }
+  expect(circleOf('a', (file) => ring[file] ?? [])).toEqual(['a', 'b', 'c', 'a'])
+  expect(circleOf('d', (file) => ring[file] ?? [])).toBeNull()
+})
+
 test('the table notices a forbidden import', () => {
   const why = (file: string, specifier: string, typeOnly = false) =>
     objection(file, { specifier, typeOnly })

@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from 'vitest'
-import { eventually } from '../support/chromium.ts'
+import { openBareContext } from '../support/bare-page.ts'
+import { eventually, workerUrl } from '../support/chromium.ts'
 import { startRing, type Ring } from '../support/ring.ts'
 
 /** Less than the time after which silence is noticed, counted from the last beat. */
@@ -12,16 +13,16 @@ afterEach(async () => {
   ring = null
 })
 
-test('a tab that will be frozen has no part in the ring at once, and serves again when it thaws', async () => {
-  ring = await startRing({ model: 'crowdtalk-0.3m', provider: 'wasm', tabs: 2 })
-  const { tabs, swarm, complete } = ring
+test('a tab that is frozen has no part in the ring at once, and serves again when it thaws', async () => {
+  ring = await startRing({ model: 'crowdtalk-0.3m', provider: 'wasm', tabs: 1, stages: 2 })
+  const { swarm, complete, started } = ring
+  const device = await openBareContext(await ring.browser())
+  const joinUrl = started.urls.join
+  const page = await device.open(workerUrl({ joinUrl, name: 'tab-2', provider: 'wasm' }))
   await complete()
-  const [tab] = tabs
-  if (tab === undefined) throw new Error('no tab')
-  // The driver keeps its pages visible, and a visible page is never frozen: the page only hears that it will be.
-  await tab.page.evaluate(() => document.dispatchEvent(new Event('freeze')))
+  await page.setFrozen(true)
   await eventually('a ring without it', AT_ONCE_MS, () => (swarm().complete ? null : true))
-  await tab.page.evaluate(() => document.dispatchEvent(new Event('resume')))
+  await page.setFrozen(false)
   await complete(20_000)
 })
 

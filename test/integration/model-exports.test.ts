@@ -62,6 +62,23 @@ test.each(['genai-llama-q4', 'genai-qwen3-fp16', 'optimum-gpt2-fp32', 'optimum-q
   },
 )
 
+test.each([
+  ['genai-llama-fp32', 3 * 12_288 + 2 * 3_072],
+  ['genai-llama-q4', 3 * 12_288 + 3_072],
+  ['genai-qwen3-fp16', 2 * 12_288 + 3_072],
+  ['optimum-qwen2-int8', 2 * 12_288 + 2 * 3_072],
+])('%s has %i weights, however they are stored', async (name, weights) => {
+  const path = join(EXPORTS, name)
+  for (const flags of [[], ['--context', '8']]) {
+    const { text } = await cli.crowdinfer('inspect', path, '--json', ...flags)
+    expect(JSON.parse(text)).toMatchObject({ weights })
+  }
+  await cli.crowdinfer('add', path)
+  expect(JSON.parse((await cli.crowdinfer('inspect', name, '--json')).text)).toMatchObject({
+    weights,
+  })
+})
+
 test('an ONNX file that cannot be cut, or is damaged, is told by inspect', async () => {
   const own = join(cli.folder, 'broken')
   await cp(join(EXPORTS, 'optimum-llama-q4'), own, { recursive: true })

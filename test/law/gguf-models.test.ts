@@ -13,7 +13,7 @@ import { readVocabulary } from '../../sdk/core/gguf/vocabulary.ts'
 import { asFloats } from '../../sdk/core/tensor/views.ts'
 import { readGgufHeader } from '../../sdk/import/gguf-header.node.ts'
 import { openGguf } from '../../sdk/import/gguf-source.node.ts'
-import type { ModelSource } from '../../sdk/import/model-source.node.ts'
+import type { ModelSource } from '../../sdk/import/model-source.ts'
 import { greedy, openChain, openWhole, worstDifference } from '../support/chained-blocks.ts'
 import { createTestModel } from '../support/models.ts'
 

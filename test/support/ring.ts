@@ -49,6 +49,8 @@ export type Ring = {
   /** Waits until every block has a ready device and the stages are linked. */
   complete(limitMs?: number): Promise<SwarmSnapshot>
   openPage(url: string): Promise<Page>
+  /** Started when it is first needed: a ring of workers needs none. */
+  browser(): Promise<Browser>
   /** Another host process on the same port and data, as after a crash or an update. */
   restartHost(): Promise<void>
   close(): Promise<void>
@@ -73,7 +75,6 @@ export async function startRing(options: RingOptions): Promise<Ring> {
   let host = makeHost(0)
   const started = await host.start()
   let launching: Promise<Browser> | null = null
-  /** Started when it is first needed: a ring of workers needs none. */
   const browser = (): Promise<Browser> => (launching ??= launchChromium(options.browserFlags))
   const ring: Ring = {
     started,
@@ -116,6 +117,7 @@ export async function startRing(options: RingOptions): Promise<Ring> {
       await page.goto(url)
       return page
     },
+    browser,
     async restartHost() {
       await host.close()
       host = makeHost(started.port)

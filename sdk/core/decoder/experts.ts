@@ -1,7 +1,7 @@
 import { int, string } from '../graph/graph.ts'
 import type { GraphBuilder } from '../model/graph-builder.ts'
 import type { FeedForwardSpec, Projection } from './decoder.ts'
-import { addGated } from './feed-forward.ts'
+import { addGated } from './gated.ts'
 
 /**
  * Experts, each of which computes only the rows that the router sends to it: the rows are gathered, go through

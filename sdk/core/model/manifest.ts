@@ -55,6 +55,8 @@ export type Block = {
   readonly dataBytes: number
   /** Bytes of the weights once expanded to f32, which is what WASM holds. */
   readonly f32Bytes: number
+  /** Absent: f32Bytes / 4. Weights in bytes that run as bytes everywhere are never expanded, and more than that. */
+  readonly weightCount?: number
   readonly table?: EmbeddingTable
 }
 

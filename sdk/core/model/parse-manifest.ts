@@ -118,6 +118,9 @@ function parseBlock(fields: JsonFields, index: number): Omit<Block, 'kind' | 'ta
     data,
     dataBytes,
     f32Bytes: fields.integer('f32Bytes', BYTES),
+    ...(fields.value('weightCount') === undefined
+      ? {}
+      : { weightCount: fields.integer('weightCount', BYTES) }),
   }
 }
 

@@ -2,14 +2,7 @@ import type { PeerId } from '../ids.ts'
 import { withHidden } from '../plan/lap.ts'
 import { createWork } from '../plan/work.ts'
 import { hopCosts } from './hops.ts'
-import type { PeerState, RequestState, RouteEntry, SwarmState } from './state.ts'
-
-/** What a lap of a session is expected to take. */
-export type LapPrediction = {
-  readonly lapMs: number
-  /** False while a device or a link of the route was never measured: then it is a guess. */
-  readonly isMeasured: boolean
-}
+import type { LapPrediction, PeerState, RequestState, RouteEntry, SwarmState } from './state.ts'
 
 /** A decode step of one device, ms, and whether it follows from measurements. */
 export type StepPrediction = { readonly ms: number; readonly isMeasured: boolean }

@@ -10,7 +10,6 @@ import type { SamplingParams } from '../sampling/params.ts'
 import type { FinishReason, RequestTimings } from '../session/request.ts'
 import type { StageRows } from '../session/resume-plan.ts'
 import type { TokenList } from '../session/token-list.ts'
-import type { LapPrediction } from './predict.ts'
 
 export type PeerRole = 'worker' | 'asker' | 'watcher'
 
@@ -120,6 +119,13 @@ export type Break = {
   readonly count: number
   /** Devices that are to blame: passed over where there are others. */
   readonly shunned: readonly PeerId[]
+}
+
+/** What a lap of a session is expected to take. */
+export type LapPrediction = {
+  readonly lapMs: number
+  /** False while a device or a link of the route was never measured: then it is a guess. */
+  readonly isMeasured: boolean
 }
 
 /** One request and the session that computes it. Token ids are kept until the end, to go on after a repair. */

@@ -1,14 +1,11 @@
-import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core'
+import type { Browser } from 'playwright-core'
+import { openBareContext, type BareContext, type BarePage } from '../../support/bare-page.ts'
 import { workerUrl } from '../../support/chromium.ts'
 import type { Door } from '../../support/door.ts'
 import { PLEDGE_MB, throughDoor, type RealDevice } from './real-device.ts'
 
 /** How many times slower a slow page computes. */
 const THROTTLE = 20
-/** A crash that is asked for is never answered. */
-const CRASH_MS = 5_000
-
-const STORY_MS = 5_000
 
 export function createTabDevice(options: {
   readonly name: string
@@ -23,8 +20,8 @@ export function createTabDevice(options: {
     provider: 'wasm',
     pledgeMb: PLEDGE_MB,
   })
-  let context: BrowserContext | null = null
-  let tab: { readonly page: Page; readonly cdp: CDPSession } | null = null
+  let context: BareContext | null = null
+  let page: BarePage | null = null
   let isCrashed = false
 
   const device: RealDevice = {
@@ -32,37 +29,30 @@ export function createTabDevice(options: {
     name,
     door,
     async open() {
-      context ??= await options.browser.newContext({ ignoreHTTPSErrors: true })
-      if (tab !== null && !isCrashed) return
-      await tab?.page.close()
-      const page = await context.newPage()
+      if (page !== null && !isCrashed) return
+      context ??= await openBareContext(options.browser)
+      await page?.close()
       isCrashed = false
-      tab = { page, cdp: await context.newCDPSession(page) }
-      await page.goto(url)
+      page = await context.open(url)
     },
     async kill() {
-      if (tab === null || isCrashed) return
-      const { page, cdp } = tab
-      const crashed = page.waitForEvent('crash', { timeout: CRASH_MS })
-      // Never answered: the page that would is gone.
-      void cdp.send('Page.crash').catch(() => undefined)
+      if (page === null || isCrashed) return
       isCrashed = true
-      await crashed
+      await page.crash()
     },
     async leave() {
-      await tab?.page.close()
-      tab = null
+      await page?.close()
+      page = null
     },
     async reload() {
-      await tab?.page.reload()
+      if (!isCrashed) await page?.send('Page.reload')
     },
     async setFrozen(isFrozen) {
-      const state = isFrozen ? 'frozen' : 'active'
-      if (!isCrashed) await tab?.cdp.send('Page.setWebLifecycleState', { state })
+      if (!isCrashed) await page?.setFrozen(isFrozen)
     },
     async setSlow(isSlow) {
       const rate = isSlow ? THROTTLE : 1
-      if (!isCrashed) await tab?.cdp.send('Emulation.setCPUThrottlingRate', { rate })
+      if (!isCrashed) await page?.send('Emulation.setCPUThrottlingRate', { rate })
     },
     async restore() {
       door.unblock()
@@ -71,13 +61,15 @@ export function createTabDevice(options: {
       await device.open()
     },
     async memoryBytes() {
-      if (tab === null) throw new Error(`${name} is closed`)
-      await tab.cdp.send('HeapProfiler.collectGarbage')
-      return (await tab.cdp.send('Runtime.getHeapUsage')).usedSize
+      if (page === null) throw new Error(`${name} is closed`)
+      // What only waits for its finalizer goes with the second one.
+      await page.send('HeapProfiler.collectGarbage')
+      await page.send('HeapProfiler.collectGarbage')
+      return (await page.send('Runtime.getHeapUsage')).usedSize
     },
     async story() {
-      if (tab === null || isCrashed) return 'closed'
-      return await tab.page.locator('body').innerText({ timeout: STORY_MS })
+      if (page === null || isCrashed) return 'closed'
+      return String(await page.evaluate('document.body.innerText'))
     },
     async close() {
       await context?.close()

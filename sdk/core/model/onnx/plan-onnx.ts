@@ -10,10 +10,11 @@ import { canonicalise } from './canonicalise.ts'
 import { intOf } from './constant-value.ts'
 import { layoutCopies, sourceKey, type CopiedWeight, type LayoutOptions } from './layout-copies.ts'
 import type { OnnxConfig } from './onnx-config.ts'
-import { rotaryRows, trimRotary } from './trim-rotary.ts'
+import { rotaryRows, rotaryTables, trimRotary } from './trim-rotary.ts'
 
 /** A block of an exported model before its bytes are copied. */
 export type OnnxBlockPlan = Pick<Block, 'kind' | 'dataBytes' | 'f32Bytes' | 'table'> & {
+  readonly weightCount: number
   readonly graph: Uint8Array<ArrayBuffer> | null
   readonly weights: readonly CopiedWeight[]
   /** Offsets at which a piece must begin, so that a tied table is stored once. */
@@ -69,13 +70,15 @@ function planTable(lookup: EmbeddingLookup, options: LayoutOptions): OnnxBlockPl
     if (type === 'f16' || type === 'bf16') forms.set(name, 'widened')
   }
   const { weights, bytes, cuts } = layoutCopies(lookup.constants, { ...options, forms })
+  const weightCount = (values?.dims[0] ?? 0) * lookup.columns
   return {
     kind: 'embedding',
     graph: null,
     weights,
     cuts,
     dataBytes: bytes,
-    f32Bytes: (values?.dims[0] ?? 0) * lookup.columns * 4,
+    f32Bytes: weightCount * 4,
+    weightCount,
     table: describeTable(
       lookup,
       weights.map(({ offset }) => offset),
@@ -118,20 +121,42 @@ function planBlock(kind: 'layer' | 'head', block: Graph, options: LayoutOptions)
     cuts: layout.cuts,
     dataBytes: layout.bytes,
     f32Bytes: expandedBytes(block),
+    weightCount: countWeights(block),
   }
 }
 
 /** Bytes of a block's constants as a provider without quantised products holds them. */
 function expandedBytes(block: Graph): number {
-  const packed = new Map(
-    block.nodes.filter(isBlockProduct).map((node) => [node.inputs[1] ?? '', node] as const),
-  )
+  const packed = packedCounts(block)
   return block.initializers.reduce((sum, { name, type, dims, data }) => {
-    const node = packed.get(name)
-    if (node) return sum + 4 * intOf(node.attributes['N'], 0) * intOf(node.attributes['K'], 0)
+    const count = packed.get(name)
+    if (count !== undefined) return sum + 4 * count
     if (type === 'f16' || type === 'bf16') return sum + 4 * elementCount(dims)
     return sum + (data.kind === 'inline' ? data.bytes.length : data.length)
   }, 0)
+}
+
+/** Numbers with at least two dimensions and those of block products; not their scales nor tables of angles. */
+function countWeights(block: Graph): number {
+  const packed = packedCounts(block)
+  const scales = block.nodes.filter(isBlockProduct).flatMap(({ inputs }) => inputs.slice(2))
+  const others = new Set([...scales, ...rotaryTables(block)])
+  return block.initializers.reduce((sum, { name, dims }) => {
+    const isWeight = dims.filter((size) => size > 1).length > 1 && !others.has(name)
+    return sum + (packed.get(name) ?? (isWeight ? elementCount(dims) : 0))
+  }, 0)
+}
+
+/** Weights behind each constant that a product reads in blocks. */
+function packedCounts(block: Graph): Map<string, number> {
+  return new Map(
+    block.nodes
+      .filter(isBlockProduct)
+      .map(({ inputs, attributes }) => [
+        inputs[1] ?? '',
+        intOf(attributes['N'], 0) * intOf(attributes['K'], 0),
+      ]),
+  )
 }
 
 function isBlockProduct(node: GraphNode): boolean {

@@ -268,6 +268,32 @@ describe('silence', () => {
     expect(requestOf(swarm)).toMatchObject({ repairs: 1 })
   })
 
+  test.each([
+    ['the first link', [5, 4, 4], [1, 1, 0], [0, 0, 0]],
+    ['the second link', [5, 5, 4], [0, 1, 1], [0, 0, 0]],
+    ['the way back', [4, 4, 4], [1, 0, 1], [0, 0, 0]],
+    ['no link, but the last stage', [5, 5, 5], [0, 0, 0], [0, 0, 1]],
+    ['no link, but a stage that computed nothing', [0, 0, 0], [0, 0, 0], [1, 0, 0]],
+  ])(
+    'SE10 where rows stopped at %s the right ones are held to account',
+    (_, rows, doubts, strikes) => {
+      const { swarm, workers, chain, head } = answering(2)
+      for (let half = 0; half < (SESSION_STALL_MS + 1_000) / 500; half += 1) {
+        for (const worker of workers) {
+          const position = rows[chain.indexOf(worker)]
+          const sessions = position === undefined ? [] : [{ ...head, position }]
+          worker.say({ ...beat, sessions })
+        }
+        swarm.pass(500)
+      }
+      const peers = chain.map(({ peer }) => swarm.service.state().peers.get(peer))
+      expect(peers.map((peer) => peer?.doubts)).toEqual(doubts)
+      expect(peers.map((peer) => peer?.strikes)).toEqual(strikes)
+      const held = chain.filter((_peer, stage) => doubts[stage] === 1 || strikes[stage] === 1)
+      for (const { peer } of held) expect(requestOf(swarm)?.stages).not.toContain(peer)
+    },
+  )
+
   test('SE10 a stage that computes has until the idle limit', () => {
     const { swarm, workers, chain } = answering(1)
     const slow = at(chain, 2)

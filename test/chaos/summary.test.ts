@@ -46,6 +46,8 @@ test.each([
   [{ ...GOOD, kind: 'vanish' as const, noticedMs: 3_100 }, 0],
   [{ ...GOOD, kind: 'vanish' as const, noticedMs: 3_400 }, 1],
   [{ ...GOOD, nextTokenMs: 5_100 }, 1],
+  [{ ...GOOD, kind: 'lie-mute' as const, noticedMs: 16_000, nextTokenMs: 20_000 }, 0],
+  [{ ...GOOD, kind: 'lie-mute' as const, noticedMs: 16_000, nextTokenMs: 22_000 }, 1],
   [{ ...GOOD, hasReplica: false, nextTokenMs: 5_100 }, 0],
   [{ ...GOOD, noticedMs: null, nextTokenMs: null }, 0],
 ])('%j is late or not', (run, late) => {

@@ -61,12 +61,14 @@ function countKinds(runs: readonly ChaosResult[]): Record<string, number> {
   return kinds
 }
 
-/** With a second holder the answer goes on within this, ms. */
+/** With a second holder the answer goes on within this, ms; where it takes as long to notice anything, of noticing it. */
 const NEXT_TOKEN_MS = 5_000
 
 function isLate({ kind, noticedMs, nextTokenMs, hasReplica }: ChaosResult): boolean {
   if ((noticedMs ?? 0) > noticeLimitMs(kind)) return true
-  return hasReplica && (nextTokenMs ?? 0) > NEXT_TOKEN_MS
+  const noticedAtMs = noticeLimitMs(kind)
+  const fromMs = noticedAtMs < NEXT_TOKEN_MS ? 0 : noticedAtMs
+  return hasReplica && (nextTokenMs ?? 0) > fromMs + NEXT_TOKEN_MS
 }
 
 function whyFailed(run: ChaosResult): string[] {

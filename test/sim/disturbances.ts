@@ -1,3 +1,4 @@
+import { SESSION_STALL_MS } from '../../sdk/core/limits.ts'
 import type { RequestState } from '../../sdk/core/swarm/state.ts'
 import { isComplete, isOver } from '../../sdk/core/swarm/views.ts'
 import { DEVICE_DISTURBANCES, disturbDevice } from './device-disturbances.ts'
@@ -33,11 +34,18 @@ const SILENT: ReadonlySet<Disturbance> = new Set([
 ])
 /** A socket whose other end is gone is given up by its ping. */
 const SOCKET_DEAD_MS = { least: 3_000, most: 5_000 } as const
-const NOTICED_MS = { silent: 3_300, told: 750, asker: SOCKET_DEAD_MS.most + 750 } as const
+const NOTICED_MS = {
+  silent: 3_300,
+  told: 750,
+  asker: SOCKET_DEAD_MS.most + 750,
+  /** Everybody is there and says so; the beat before counts as progress. */
+  stalled: SESSION_STALL_MS + 1_500,
+} as const
 
 /** By when a loss of that kind must be noticed, ms; the ways of the slowest weather included. */
 export function noticeLimitMs(kind: Disturbance): number {
   if (kind === 'asker-vanish') return NOTICED_MS.asker
+  if (kind === 'lie-mute') return NOTICED_MS.stalled
   return SILENT.has(kind) ? NOTICED_MS.silent : NOTICED_MS.told
 }
 

@@ -12,14 +12,17 @@ import type { ClientMessage } from '../../sdk/protocol/client-to-server.ts'
 export type Lie = {
   /** To the host: what is said instead. */
   message?(message: ClientMessage): readonly ClientMessage[]
-  /** To the next device: a message of the bulk lane, changed in place; true where it was. */
-  frame?(message: Uint8Array): boolean
+  /** To the next device: a message of the bulk lane, which may be changed in place, or kept back. */
+  frame?(message: Uint8Array): FrameFate
 }
+
+type FrameFate = 'honest' | 'changed' | 'kept'
 
 export const LIES = [
   'lie',
   'lie-nan',
   'lie-shape',
+  'lie-mute',
   'lie-hole',
   'lie-token',
   'lie-position',
@@ -59,9 +62,9 @@ export function createLie(kind: LieKind, told: () => void): Lie {
     }),
     ...(frame && {
       frame(bytes) {
-        const wasChanged = frame(bytes)
-        if (wasChanged) told()
-        return wasChanged
+        const fate = frame(bytes)
+        if (fate !== 'honest') told()
+        return fate
       },
     }),
   }
@@ -70,11 +73,12 @@ export function createLie(kind: LieKind, told: () => void): Lie {
 type Maker = {
   /** null: nothing to lie about. */
   message?(honest: ClientMessage): readonly ClientMessage[] | null
-  frame?(bytes: Uint8Array): boolean
+  frame?(bytes: Uint8Array): FrameFate
 }
 
 const MAKERS: Readonly<Record<LieKind, Maker>> = {
   lie: { frame: garble },
+  'lie-mute': { frame: (bytes) => (isFrame(bytes) ? 'kept' : 'honest') },
   'lie-nan': { frame: (bytes) => forge(bytes, (view) => view.setFloat32(48, Number.NaN, true)) },
   'lie-shape': {
     frame: (bytes) =>
@@ -113,15 +117,15 @@ const MAKERS: Readonly<Record<LieKind, Maker>> = {
   // It says what it has no part in by itself.
   'lie-session': {},
   'lie-numbers': { message: exaggerate },
-  'lie-pieces': { frame: (bytes) => isPart(bytes) && garble(bytes) },
+  'lie-pieces': { frame: (bytes) => (isPart(bytes) ? garble(bytes) : 'honest') },
 }
 
 /** Hellos are too short to be changed. */
-function garble(bytes: Uint8Array): boolean {
+function garble(bytes: Uint8Array): FrameFate {
   const at = bytes.length - 1
-  if (at <= 60) return false
+  if (at <= 60) return 'honest'
   bytes[at] = (bytes[at] ?? 0) ^ 0x55
-  return true
+  return 'changed'
 }
 
 /** Of the ring, from its first byte: not a message about pieces. */
@@ -141,15 +145,15 @@ function forge(
   bytes: Uint8Array,
   change: (frame: DataView) => void,
   which: 'activation' | 'any' = 'activation',
-): boolean {
+): FrameFate {
   const length = bytes.length - CHUNK_PREFIX_BYTES
-  if (!isFrame(bytes) || length % 4 !== 0) return false
+  if (!isFrame(bytes) || length % 4 !== 0) return 'honest'
   const frame = new DataView(bytes.buffer, bytes.byteOffset + CHUNK_PREFIX_BYTES, length)
-  if (which === 'activation' && frame.getUint8(3) !== KIND_CODES.activation) return false
+  if (which === 'activation' && frame.getUint8(3) !== KIND_CODES.activation) return 'honest'
   change(frame)
   const words = new Uint32Array(bytes.buffer, bytes.byteOffset + CHUNK_PREFIX_BYTES, length / 4)
   frame.setUint32(CHECKSUM_WORD * 4, frameChecksum(words, HEADER_WORDS, CHECKSUM_WORD), true)
-  return true
+  return 'changed'
 }
 
 function exaggerate(honest: ClientMessage): readonly ClientMessage[] | null {

@@ -1,4 +1,4 @@
-import { REPAIR_MS } from '../../sdk/core/limits.ts'
+import { REPAIR_MS, SESSION_STALL_MS } from '../../sdk/core/limits.ts'
 import { GREEDY, type SamplingParams } from '../../sdk/core/sampling/params.ts'
 import { pick, whole } from './randoms.ts'
 import type { SimAnswer } from './sim-asker.ts'
@@ -11,8 +11,11 @@ export type Outcome = 'identical' | 'honest' | 'wrong' | 'hang'
 /** A question with the answer that it must get. */
 export type Case = { readonly question: Question; readonly expected: readonly number[] }
 
-/** Silence after which an asker is left hanging: a loss is noticed in seconds, and a route is had in time or not at all. */
-const HANG_MS = REPAIR_MS + 15_000
+/**
+ * Silence after which an asker is left hanging: a loss is noticed in seconds, or where frames are kept back in
+ * SESSION_STALL_MS, by each route anew, and a route is had in time or not at all.
+ */
+const HANG_MS = REPAIR_MS + 2 * SESSION_STALL_MS
 
 /** A question of any length, sampled in any way, whose answer has at least so many tokens. */
 export async function someQuestion(

@@ -148,9 +148,9 @@ export function createSimDevice(
     return { gate, signaling, runner, worker }
   }
 
-  function tamper(lane: Lane, message: Uint8Array): Uint8Array {
-    if (lane === 'bulk') lies?.frame?.(message)
-    return message
+  /** False: it keeps the message to itself. */
+  function tamper(lane: Lane, message: Uint8Array): boolean {
+    return lane !== 'bulk' || lies?.frame?.(message) !== 'kept'
   }
 
   const silence = (): number =>

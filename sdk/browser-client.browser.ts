@@ -4,6 +4,7 @@ import { createTokenizer } from './client/tokenizer.hf.ts'
 import type { RequestId } from './core/ids.ts'
 import type { Manifest } from './core/model/manifest.ts'
 import { randomHex } from './identity.browser.ts'
+import { laterAwake } from './later-awake.ts'
 import type { ModelSource } from './model-source.ts'
 import type { Signaling } from './net/signaling.ts'
 import type { Timers } from './net/timers.ts'
@@ -57,6 +58,6 @@ async function openClient(deps: BrowserClientsDeps, manifest: Manifest): Promise
     revision: manifest.revision,
     contextLength: manifest.contextLength,
     newRequestId: () => randomHex(8) as RequestId,
-    later: (ms, task) => timers.after(ms, task),
+    later: laterAwake((ms, task) => timers.after(ms, task)),
   })
 }

@@ -1,10 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { createFakeSignaling } from '../test/support/fake-signaling.ts'
+import {
+  createFakeSignaling,
+  testWelcome,
+  type FakeSignaling,
+} from '../test/support/fake-signaling.ts'
 import { createManualTimers } from '../test/support/manual-timers.ts'
 import { createBrowserClients } from './browser-client.browser.ts'
 import type { Client } from './client/client-types.ts'
 import type { ModelId } from './core/ids.ts'
+import { QUEUE_WAIT_MS } from './core/limits.ts'
 import type { Manifest } from './core/model/manifest.ts'
 import type { ModelSource } from './model-source.ts'
 
@@ -27,9 +32,11 @@ function setUp() {
     fetchInto: () => Promise.resolve(),
   }
   const signaling = createFakeSignaling()
-  signaling.open()
-  const clients = createBrowserClients({ signaling, source, timers: createManualTimers() })
+  signalingOpens(signaling)
+  const timers = createManualTimers()
+  const clients = createBrowserClients({ signaling, source, timers })
   return {
+    timers,
     served,
     signaling,
     serve(id: string, revision: string, template: string) {
@@ -84,3 +91,28 @@ test('a load that was overtaken leaves the client alone', async () => {
   kit.serve('m', 'first', 'one')
   expect(await kit.open()).toBe(first)
 })
+
+test('an answer is not given up while its page is frozen: at the thaw it hears of its connection first', async () => {
+  const kit = setUp()
+  const client = await kit.open()
+  const kinds: string[] = []
+  const reading = (async () => {
+    for await (const { kind } of client.generate({ prompt: 'x' })) kinds.push(kind)
+  })()
+  reading.catch(() => undefined)
+  await kit.timers.advance(0)
+  kit.timers.sleep(2 * QUEUE_WAIT_MS)
+  await kit.timers.advance(0)
+  kit.signaling.setState({ kind: 'lost', reason: 'transport close' })
+  signalingOpens(kit.signaling)
+  await kit.timers.advance(0)
+  expect(kinds).toEqual(['interrupted', 'resumed'])
+  await kit.timers.advance(QUEUE_WAIT_MS)
+  await expect(reading).rejects.toMatchObject({ code: 'timeout' })
+})
+
+/** The host of the model that the source has. */
+function signalingOpens(signaling: FakeSignaling): void {
+  const welcome = testWelcome({ model: 'm' as ModelId, revision: 'first' })
+  signaling.setState({ kind: 'open', welcome })
+}

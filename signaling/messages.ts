@@ -45,7 +45,7 @@ export function messagesFor(
     case 'session-started':
       return startMessages(before, event.key)
     case 'token-chosen':
-      return tokenMessage(before, event)
+      return [...tokenMessage(before, event), ...freeMessages(before.requests.get(event.key))]
     case 'request-ended':
       return endMessages(before, after, event.key)
     case 'model-switched':
@@ -197,16 +197,26 @@ function wireSampling(request: RequestState): ServerMessageOf<'session-open'>['s
 function leftMessages(before: SwarmState, after: SwarmState, key: string): Outgoing[] {
   const request = after.requests.get(key)
   if (!request || request.session === null) return []
-  const { session, stages } = request
+  const { session, stages, leaving } = request
   const former = before.retained.get(session) ?? before.requests.get(key)
   if (!former) return []
   const { epoch } = former
   return former.stages
-    .filter(({ peer }) => !stages.some((stage) => stage.peer === peer))
+    .filter(({ peer }) => ![...stages, ...leaving].some((stage) => stage.peer === peer))
     .map(({ peer }) => ({
       to: peer,
       message: { kind: 'session-close', session, epoch, retain: false },
     }))
+}
+
+/** Devices that an answer was moved away from are done with it. */
+function freeMessages(request: RequestState | undefined): Outgoing[] {
+  if (!request || request.session === null) return []
+  const { session, leaving } = request
+  return leaving.map(({ peer, epoch }) => ({
+    to: peer,
+    message: { kind: 'session-close', session, epoch, retain: false },
+  }))
 }
 
 /** Prompt and answer so far. */
@@ -282,5 +292,5 @@ function endMessages(before: SwarmState, after: SwarmState, key: string): Outgoi
     to: peer,
     message: { kind: 'session-close', session, epoch, retain: after.retained.has(session) },
   }))
-  return [{ to: was.asker, message: end }, ...closes]
+  return [{ to: was.asker, message: end }, ...closes, ...freeMessages(was)]
 }

@@ -73,6 +73,28 @@ test('tokens, laps, outcomes and times of what was answered', async () => {
   expect(await value('crowdinfer_first_token_seconds_sum')).toBeCloseTo(0.02)
 })
 
+test('an answer that was gone on with counts its new tokens, and no time that was not measured', async () => {
+  const { swarm, workers, asker, value } = ringWithMetrics()
+  swarm.ask(asker, 'r1', { answered: [8, 9], maxTokens: 3 })
+  const last = at(workers, 1)
+  const { session, epoch } = last.last('session-open')
+  const head = { session, epoch }
+  last.say({
+    kind: 'session-token',
+    ...head,
+    position: 5,
+    sampled: { token: 5, logprob: -1, top: [] },
+  })
+  const lap = { lapMs: 0, computeMs: 0, hopMs: 0, hops: 2 }
+  const timings = { promptTokens: 3, tokens: 3, firstTokenMs: 0, ...lap }
+  last.say({ kind: 'session-timings', ...head, timings })
+  last.say({ kind: 'session-end', ...head, reason: 'length' })
+  expect(await value('crowdinfer_tokens_total{kind="answer"}')).toBe(1)
+  expect(await value('crowdinfer_requests_total{outcome="length"}')).toBe(1)
+  expect(await value('crowdinfer_lap_seconds_count')).toBe(0)
+  expect(await value('crowdinfer_first_token_seconds_count')).toBe(0)
+})
+
 test('relayed bytes, and two hosts in one process apart', async () => {
   const one = ringWithMetrics()
   const two = ringWithMetrics()

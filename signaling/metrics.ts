@@ -185,8 +185,8 @@ function addHistograms(registry: Registry): (request: RequestState) => void {
   })
   return ({ firstTokenMs, timings, prediction }) => {
     if (firstTokenMs !== null) firstToken.observe(firstTokenMs / 1_000)
-    // One token alone is no lap.
-    if (timings === null || timings.tokens < 2) return
+    // One token alone is no lap, nor is the only one behind an interruption.
+    if (timings === null || timings.tokens < 2 || timings.lapMs === 0) return
     lap.observe(timings.lapMs / 1_000)
     if (prediction !== null && timings.lapMs > 0) {
       predicted.observe(prediction.lapMs / 1_000)

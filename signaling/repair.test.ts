@@ -156,6 +156,23 @@ describe('repair', () => {
     },
   )
 
+  test.each([
+    ['a token of the model', 2, {}, 'stop'],
+    ['a token of the asker', 40, { stopIds: [40] }, 'stop'],
+    ['its length', 13, { maxTokens: 3 }, 'length'],
+  ])(
+    'RE10 an answer that is ended by %s is not opened again when its last stage leaves at once',
+    (_by, token, over, reason) => {
+      const { swarm, asker, chain, head } = answering(2, over)
+      const last = at(chain, 2)
+      last.say({ kind: 'session-token', ...head, position: 5, sampled: sampled(token) })
+      last.say({ kind: 'leave' })
+      swarm.pass(100)
+      expect(asker.all('ask-end')).toMatchObject([{ request: 'r1', reason }])
+      expect(requestOf(swarm)).toMatchObject({ state: 'done', tokens: 3, repairs: 0 })
+    },
+  )
+
   test('RE6 a device that comes back within the time goes on with its answer', () => {
     const { swarm, asker, chain } = answering(1)
     const lost = at(chain, 1)

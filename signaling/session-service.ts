@@ -9,6 +9,7 @@ import type { SwarmEvent } from '../sdk/core/swarm/events.ts'
 import type { RequestState, SwarmState } from '../sdk/core/swarm/state.ts'
 import { bestRoute, isOver, isRouted } from '../sdk/core/swarm/views.ts'
 import type { ClientMessageOf } from '../sdk/protocol/client-to-server.ts'
+import { checkAnswered, wasComplete } from './resumed-ask.ts'
 
 /**
  * Requests and sessions: what a message of an asker or a stage means in the present state. Messages about
@@ -26,16 +27,25 @@ export function askEvents(
 ): readonly SwarmEvent[] {
   if (state.requests.has(requestKey(asker, ask.request))) return []
   checkAsk(state, ask)
-  if (bestRoute(state, false) === null) throw fromWire(incompleteError(state))
+  const isResumed = ask.answered !== undefined
+  // Whoever was answered when the host stopped may be back before the devices are.
+  if (!isResumed && bestRoute(state, false) === null) throw fromWire(incompleteError(state))
   const requests = [...state.requests.values()]
   const own = requests.filter((request) => request.asker === asker && !isOver(request))
   if (own.length >= REQUESTS_PER_ASKER)
     throw new CrowdError('too-many-requests', `${own.length} questions of yours are open already`)
-  const waiting = requests.filter((request) => request.phase === 'queued')
+  const waiting = requests.filter(
+    ({ phase, resumed }) => phase === 'queued' && resumed === isResumed,
+  )
   if (waiting.length >= REQUESTS_QUEUED_MAX)
     throw new CrowdError('too-many-requests', `${waiting.length} requests are waiting already`)
-  const { request, prompt, maxTokens, stopIds, sampling } = ask
-  return [{ kind: 'asked', asker, request, prompt, maxTokens, stopIds, sampling }]
+  const { request, prompt, answered, maxTokens, stopIds, sampling } = ask
+  const asked = { asker, request, prompt, answered, maxTokens, stopIds, sampling }
+  return [{ kind: 'asked', ...asked }, ...(wasComplete(state.model, ask) ? [stopOf(asked)] : [])]
+}
+
+function stopOf({ asker, request }: Pick<RequestState, 'asker' | 'request'>): SwarmEvent {
+  return { kind: 'request-ended', key: requestKey(asker, request), reason: 'stop', error: null }
 }
 
 function checkAsk(state: SwarmState, ask: ClientMessageOf<'ask'>): void {
@@ -47,7 +57,7 @@ function checkAsk(state: SwarmState, ask: ClientMessageOf<'ask'>): void {
   if (change?.phase === 'draining')
     throw new CrowdError('model-changed', `the host is changing from ${model.id} to ${change.name}`)
   if (ask.maxTokens < 1) throw new CrowdError('bad-request', 'maxTokens must be at least 1')
-  const unknown = ask.prompt.find((token) => token >= model.vocabSize)
+  const unknown = [...ask.prompt, ...(ask.answered ?? [])].find((id) => id >= model.vocabSize)
   if (unknown !== undefined)
     throw new CrowdError(
       'bad-request',
@@ -59,6 +69,7 @@ function checkAsk(state: SwarmState, ask: ClientMessageOf<'ask'>): void {
       `the prompt has ${ask.prompt.length} tokens and the model holds ${model.contextLength}, ` +
         'answer included: at least one token must be left for the answer',
     )
+  if (!wasComplete(model, ask)) checkAnswered(model, ask)
 }
 
 export function cancelEvents(

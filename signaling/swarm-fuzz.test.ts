@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { expect, test } from 'vitest'
 import type { PairId, RequestId } from '../sdk/core/ids.ts'
 import { CrowdError } from '../sdk/core/errors.ts'
-import { PIECE_READERS, PIECE_SOURCES, REJOIN_MS, SESSION_IDLE_MS } from '../sdk/core/limits.ts'
+import { PIECE_READERS, PIECE_SOURCES, REJOIN_MS, RETURN_MS } from '../sdk/core/limits.ts'
 import { blockPieces } from '../sdk/core/model/manifest.ts'
 import { lengthOf } from '../sdk/core/session/token-list.ts'
 import { createStageSizes } from '../sdk/core/plan/memory.ts'
@@ -99,7 +99,8 @@ function say(peer: FakePeer | undefined, message: ClientMessage): void {
 
 function ask(world: World): void {
   const asker = pick(world, world.askers)
-  if (asker) world.swarm.ask(asker, `r${world.asked++}`)
+  const over = world.random() < 0.3 ? { answered: [1] } : {}
+  if (asker) world.swarm.ask(asker, `r${world.asked++}`, over)
 }
 
 function token(world: World): void {
@@ -110,15 +111,13 @@ function token(world: World): void {
   const worker = world.workers.find((one) => one.peer === request.stages.at(-1)?.peer)
   const head = { session: request.session, epoch: request.epoch }
   const position = request.promptLength + lengthOf(request.answer)
-  if (lengthOf(request.answer) === request.maxTokens || world.random() < 0.2)
-    say(worker, { kind: 'session-end', ...head, reason: 'stop' })
-  else
-    say(worker, {
-      kind: 'session-token',
-      ...head,
-      position,
-      sampled: { token: 1, logprob: 0, top: [] },
-    })
+  // Now and then the model's end token, and an end that comes too early.
+  const isStop = world.random() < 0.2
+  const sampled = { token: isStop ? 2 : 1, logprob: 0, top: [] }
+  if (world.random() < 0.95) say(worker, { kind: 'session-token', ...head, position, sampled })
+  const isFull = lengthOf(request.answer) + 1 === request.maxTokens
+  if (isStop || isFull)
+    say(worker, { kind: 'session-end', ...head, reason: isStop ? 'stop' : 'length' })
 }
 
 function checkPieceLinks(state: SwarmState, where: string): void {
@@ -141,10 +140,11 @@ function check(world: World, where: string): void {
   expect(result.success ? [] : result.issues.map((issue) => issue.message), where).toEqual([])
   for (const peer of state.peers.values()) {
     const range = peer.assignment?.range
+    const isPaused = peer.pledge?.memoryBytes === 0
     const busy = [...state.requests.values()].some(
-      (request) =>
-        ['opening', 'running'].includes(request.phase) &&
-        request.stages.some((stage) => stage.peer === peer.peer),
+      ({ phase, stages, leaving }) =>
+        (['opening', 'running'].includes(phase) || (phase === 'repairing' && isPaused)) &&
+        [...stages, ...leaving].some((stage) => stage.peer === peer.peer),
     )
     // A lowered pledge counts once the answers that run are done; a lost device is told when it is back.
     if (!range || !peer.pledge || busy || peer.droppedAt !== null) continue
@@ -165,7 +165,7 @@ test('25 random lives of a swarm: no fault, no pledge exceeded, everything asked
       check(world, `seed ${seed}, step ${step}`)
     }
     for (const worker of world.workers) worker.handle.closed()
-    swarm.pass(REJOIN_MS + SESSION_IDLE_MS / 10)
+    swarm.pass(REJOIN_MS + RETURN_MS)
     const open = [...swarm.service.state().requests.values()].filter((one) => one.reason === null)
     expect(open, `seed ${seed}`).toEqual([])
     expect(swarm.service.state().pairs.size, `seed ${seed}`).toBe(0)

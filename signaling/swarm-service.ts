@@ -1,4 +1,4 @@
-import { CrowdError, fromWire, toCrowdError } from '../sdk/core/errors.ts'
+import { CrowdError, toCrowdError } from '../sdk/core/errors.ts'
 import type { PairId, PeerId } from '../sdk/core/ids.ts'
 import { PEERS_MAX, SNAPSHOT_MS } from '../sdk/core/limits.ts'
 import { apply } from '../sdk/core/swarm/apply.ts'
@@ -12,8 +12,10 @@ import type { SwarmSnapshot } from '../sdk/protocol/swarm-snapshot.ts'
 import { FEATURES, PROTOCOL } from '../sdk/protocol/version.ts'
 import { messagesFor, servedModel, type MessageDeps } from './messages.ts'
 import type { PeerConnection, PeerEntry, PeerHandle } from './peer-connection.ts'
+import { allowed } from './role-kinds.ts'
 import { askEvents, cancelEvents, stageEvents } from './session-service.ts'
 import { swarmSnapshotOf } from './swarm-snapshot.ts'
+import { workerEvent } from './worker-reports.ts'
 
 export type SwarmServiceDeps = MessageDeps & {
   /** Served at first. */
@@ -195,11 +197,10 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
       if (isFull(seats, entry))
         throw new CrowdError('pool-full', `the pool holds ${PEERS_MAX} devices and is full`)
       if (former) {
-        // Its sessions end as with any lost socket, before it is back.
-        seats.delete(entry.peer)
+        // It ends as any lost socket does, before the peer is back.
         former.connection.send({ kind: 'refused', error: REPLACED.toWire() })
+        lost(former)
         former.connection.close(REPLACED.message)
-        dispatch({ kind: 'peer-dropped', peer: entry.peer })
       }
       const seat: Seat = { entry, connection }
       seats.set(entry.peer, seat)
@@ -253,68 +254,5 @@ function welcome(entry: PeerEntry, state: SwarmState): ServerMessage {
     peer: entry.peer,
     name: entry.name,
     ...servedModel(state),
-  }
-}
-
-const WORKER_KINDS: ReadonlySet<ClientMessage['kind']> = new Set([
-  'pledge',
-  'stage-state',
-  'stage-stats',
-  'signal',
-  'link-state',
-  'session-ready',
-  'session-token',
-  'session-end',
-  'session-timings',
-  'session-step',
-  'session-failed',
-  'beat',
-  'leave',
-])
-const ASKER_KINDS: ReadonlySet<ClientMessage['kind']> = new Set(['ask', 'cancel', 'leave'])
-
-function allowed(role: PeerEntry['role'], kind: ClientMessage['kind']): boolean {
-  if (role === 'worker') return WORKER_KINDS.has(kind)
-  return role === 'asker' ? ASKER_KINDS.has(kind) : kind === 'leave'
-}
-
-/** Codes of newer builds become `internal`. */
-function checkedError(error: { code: string; message: string } | undefined) {
-  return error === undefined ? undefined : fromWire(error).toWire()
-}
-
-type WorkerReport =
-  | ClientMessageOf<'pledge'>
-  | ClientMessageOf<'stage-state'>
-  | ClientMessageOf<'stage-stats'>
-  | ClientMessageOf<'link-state'>
-  | ClientMessageOf<'beat'>
-
-function workerEvent(peer: PeerId, message: WorkerReport): SwarmEvent {
-  switch (message.kind) {
-    case 'pledge': {
-      const { memoryBytes, provider, threads, hidden, revision } = message
-      const cached = new Set(message.cached)
-      const pledge = { memoryBytes, provider, threads, cached, hidden }
-      return { kind: 'pledged', peer, pledge, revision }
-    }
-    case 'stage-state':
-      return {
-        kind: 'stage-reported',
-        peer,
-        assignment: message.assignment,
-        state: message.state,
-        doneBytes: message.doneBytes,
-        totalBytes: message.totalBytes,
-        fetchedBytes: message.fetchedBytes,
-        peerBytes: message.peerBytes,
-        error: checkedError(message.error) ?? null,
-      }
-    case 'stage-stats':
-      return { ...message, kind: 'stats-reported', peer }
-    case 'link-state':
-      return { ...message, kind: 'link-reported', peer, error: checkedError(message.error) }
-    case 'beat':
-      return { ...message, peer }
   }
 }

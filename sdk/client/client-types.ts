@@ -42,6 +42,10 @@ export type GenerateEvent =
        */
       readonly chosen?: { readonly text: string; readonly top: SampledToken['top'] }
     }
+  /** The connection to the host is lost: the answer waits for it, and what came before stays valid. */
+  | { readonly kind: 'interrupted'; readonly reason: string }
+  /** The host is back and was asked to go on behind the last token; `accepted` comes when a ring does. */
+  | { readonly kind: 'resumed' }
   | {
       readonly kind: 'end'
       readonly reason: FinishReason
@@ -52,8 +56,9 @@ export type GenerateEvent =
 /** The role that asks for text. */
 export interface Client {
   /**
+   * An answer whose host is lost waits for it and goes on behind its last token, with the text that it would have had.
    * @throws CrowdError while iterating: ring-incomplete, prompt-too-long, too-many-requests, stage-lost,
-   * stage-failed, signaling-closed, timeout, aborted; deltas given before stay valid.
+   * stage-failed, model-changed, signaling-closed, timeout, aborted; deltas given before stay valid.
    */
   generate(request: GenerateRequest, signal?: AbortSignal): AsyncIterable<GenerateEvent>
   close(): void

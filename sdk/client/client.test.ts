@@ -5,13 +5,17 @@ import { CrowdError } from '../core/errors.ts'
 import type { ModelId, RequestId, SessionId } from '../core/ids.ts'
 import { QUEUE_WAIT_MS, SESSION_IDLE_MS } from '../core/limits.ts'
 import type { ServerMessage } from '../protocol/server-to-client.ts'
-import { createClient } from './client.ts'
+import { createClient, type ClientDeps } from './client.ts'
 import type { GenerateEvent, GenerateRequest } from './client-types.ts'
 import type { Tokenizer } from './tokenizer.ts'
 
 const [H, I] = letters('Hi') as [number, number]
 
-function setUp(contextLength = 100, tokenizer: Tokenizer = createLetterTokenizer()) {
+function setUp(
+  contextLength = 100,
+  tokenizer: Tokenizer = createLetterTokenizer(),
+  over: Partial<ClientDeps> = {},
+) {
   const signaling = createFakeSignaling()
   signaling.open()
   const timers: (() => void)[] = []
@@ -29,6 +33,7 @@ function setUp(contextLength = 100, tokenizer: Tokenizer = createLetterTokenizer
       limits.push(ms)
       return () => timers.splice(timers.indexOf(task), 1)
     },
+    ...over,
   })
   const token = (id: number, position: number): ServerMessage => ({
     kind: 'ask-token',
@@ -203,8 +208,8 @@ test('the host’s error reaches the reader with its code, after the text that c
   expect(textOf(seen)).toBe('H')
 })
 
-test('a lost connection ends the wait', async () => {
-  const kit = setUp()
+test('a lost connection ends the wait where a client does not wait for its host', async () => {
+  const kit = setUp(100, createLetterTokenizer(), { resumeMs: 0 })
   const reading = collect(kit.client.generate({ prompt: 'a' }))
   await Promise.resolve()
   kit.signaling.setState({ kind: 'lost', reason: 'transport close' })

@@ -1,12 +1,11 @@
-import { CrowdError, fromWire } from '../core/errors.ts'
+import { CrowdError } from '../core/errors.ts'
 import type { ModelId, RequestId } from '../core/ids.ts'
-import { QUEUE_WAIT_MS, SESSION_IDLE_MS } from '../core/limits.ts'
+import { QUEUE_WAIT_MS, RESUME_MS, SESSION_IDLE_MS } from '../core/limits.ts'
 import { GREEDY } from '../core/sampling/params.ts'
 import { createTextStream } from '../core/text/text-stream.ts'
-import type { Signaling, SignalingState } from '../net/signaling.ts'
-import type { ServerMessage, ServerMessageOf } from '../protocol/server-to-client.ts'
+import type { Signaling } from '../net/signaling.ts'
+import { createAsking, lostError, type Ask, type Asking, type AskingEvent } from './asking.ts'
 import type { Client, GenerateEvent, GenerateRequest } from './client-types.ts'
-import { createEventQueue, type EventQueue } from './event-queue.ts'
 import type { Tokenizer } from './tokenizer.ts'
 
 export type ClientDeps = {
@@ -21,53 +20,42 @@ export type ClientDeps = {
   newRequestId(): RequestId
   /** Runs `task` after `ms` unless the returned function was called. */
   later(ms: number, task: () => void): () => void
+  /** How long an answer waits for a host that was lost, ms; RESUME_MS when absent, 0 = not at all. */
+  resumeMs?: number
 }
-
-type Answer =
-  ServerMessageOf<'ask-accepted'> | ServerMessageOf<'ask-token'> | ServerMessageOf<'ask-end'>
-function isAnswer(message: ServerMessage): message is Answer {
-  return (
-    message.kind === 'ask-accepted' || message.kind === 'ask-token' || message.kind === 'ask-end'
-  )
-}
-
-type Queue = EventQueue<Answer | { kind: 'stopped' }>
 
 /**
  * The role that asks for text. The prompt is made into token ids here and the answer into text, so the host
- * needs neither.
+ * needs neither. An answer outlives the connection to its host: it is asked for again with what is there of it.
  */
 export function createClient(deps: ClientDeps): Client {
-  const queues = new Map<RequestId, Queue>()
+  const { signaling, resumeMs = RESUME_MS } = deps
+  const askings = new Set<Asking>()
 
-  deps.signaling.onMessage((message: ServerMessage) => {
-    if (isAnswer(message)) queues.get(message.request)?.push(message)
+  signaling.onMessage((message) => {
+    for (const asking of askings) asking.onMessage(message)
   })
-  deps.signaling.onState((state) => {
-    const error = lostError(state)
-    if (error !== null) for (const queue of queues.values()) queue.fail(error)
+  signaling.onState((state) => {
+    for (const asking of askings) asking.onState(state)
   })
 
   async function* generate(
     request: GenerateRequest,
     signal?: AbortSignal,
   ): AsyncGenerator<GenerateEvent> {
-    const prompt = encodePrompt(deps, request)
-    const id = deps.newRequestId()
-    const queue: Queue = createEventQueue()
-    queues.set(id, queue)
-    const stop = (): void => queue.push({ kind: 'stopped' })
-    signal?.addEventListener('abort', stop, { once: true })
-    const ring = { ended: false }
+    const ask = askOf(deps, request, encodePrompt(deps, request))
+    const asking = createAsking({ ...deps, resumes: resumeMs > 0 }, ask)
+    askings.add(asking)
+    signal?.addEventListener('abort', asking.stop, { once: true })
     try {
-      if (signal?.aborted === true) stop()
-      send(deps, request, id, prompt)
-      yield* answer(deps, { request, queue, ring })
+      if (signal?.aborted === true) asking.stop()
+      else asking.begin()
+      yield* answer(deps, request, asking)
     } finally {
       // After a stop string, on abort, and when the reader walks away: the ring stops within a step.
-      if (!ring.ended) deps.signaling.send({ kind: 'cancel', request: id })
-      signal?.removeEventListener('abort', stop)
-      queues.delete(id)
+      asking.close()
+      signal?.removeEventListener('abort', asking.stop)
+      askings.delete(asking)
     }
   }
 
@@ -75,7 +63,7 @@ export function createClient(deps: ClientDeps): Client {
     generate,
     close() {
       const error = new CrowdError('aborted', 'the client was closed')
-      for (const queue of queues.values()) queue.fail(error)
+      for (const asking of askings) asking.fail(error)
     },
   }
 }
@@ -102,48 +90,42 @@ function encodePrompt(deps: ClientDeps, request: GenerateRequest): number[] {
   return ids
 }
 
-function send(deps: ClientDeps, request: GenerateRequest, id: RequestId, prompt: number[]): void {
+function askOf(deps: ClientDeps, request: GenerateRequest, prompt: number[]): Ask {
   const room = deps.contextLength - prompt.length
-  const sent = deps.signaling.send({
+  return {
     kind: 'ask',
-    request: id,
     model: deps.model,
     revision: deps.revision,
     prompt,
     maxTokens: Math.min(request.maxTokens ?? room, room),
     stopIds: [],
     sampling: { ...GREEDY, ...request.sampling },
-  })
-  if (!sent) throw new CrowdError('signaling-closed', 'the host is not reachable')
+  }
 }
 
-type Run = {
-  readonly request: GenerateRequest
-  readonly queue: Queue
-  /** Whether the host has ended the request; until then it must be cancelled. */
-  readonly ring: { ended: boolean }
-}
-
-/** Turns what the host sends into events, until the end or a stop string. */
-async function* answer(deps: ClientDeps, run: Run): AsyncGenerator<GenerateEvent> {
+/** Turns what comes into events, until the end or a stop string. */
+async function* answer(
+  deps: ClientDeps,
+  request: GenerateRequest,
+  asking: Asking,
+): AsyncGenerator<GenerateEvent> {
   const text = createTextStream({
     decode: (ids) => deps.tokenizer.decode(ids),
-    stops: run.request.stop ?? [],
+    stops: request.stop ?? [],
   })
   const ids: number[] = []
   let last = { token: 0, logprob: 0 }
-  let isQueued = true
+  let before: AskingEvent['kind'] | null = null
   for (;;) {
-    const event = await nextWithin(deps, run.queue, isQueued)
-    isQueued = false
+    const event = await nextWithin(deps, asking, before)
+    before = event.kind
     switch (event.kind) {
-      case 'stopped':
-        yield { kind: 'end', reason: 'cancelled', timings: null, ids }
-        return
-      case 'ask-accepted':
-        yield { kind: 'accepted', stages: event.stages }
+      case 'accepted':
+      case 'interrupted':
+      case 'resumed':
+        yield event
         break
-      case 'ask-token': {
+      case 'token': {
         last = event.sampled
         ids.push(last.token)
         const piece = text.push(last.token)
@@ -153,12 +135,14 @@ async function* answer(deps: ClientDeps, run: Run): AsyncGenerator<GenerateEvent
         yield { kind: 'end', reason: 'stop', timings: null, ids }
         return
       }
-      case 'ask-end': {
-        run.ring.ended = true
+      case 'stopped':
+        yield { kind: 'end', reason: 'cancelled', timings: null, ids }
+        return
+      case 'end': {
         const rest = text.end()
         if (rest.text !== '')
           yield { kind: 'delta', text: rest.text, token: last.token, logprob: last.logprob }
-        if (event.error !== undefined) throw fromWire(event.error)
+        if (event.error !== null) throw event.error
         const reason = rest.stopped ? 'stop' : event.reason
         yield { kind: 'end', reason, timings: event.timings, ids }
         return
@@ -167,37 +151,33 @@ async function* answer(deps: ClientDeps, run: Run): AsyncGenerator<GenerateEvent
   }
 }
 
-/** Before the ring takes the question others may be ahead of it; from then on each token has its own limit. */
+/**
+ * Before the ring takes the question others may be ahead of it; from then on each token has its own limit.
+ * `before`: the event that was read last.
+ */
 async function nextWithin(
   deps: ClientDeps,
-  queue: Queue,
-  isQueued: boolean,
-): Promise<Answer | { kind: 'stopped' }> {
-  const limitMs = isQueued ? QUEUE_WAIT_MS : SESSION_IDLE_MS
-  const what = isQueued ? 'the question did not get its turn' : 'no token came'
-  const cancel = deps.later(limitMs, () => {
-    queue.fail(new CrowdError('timeout', `${what} within ${limitMs / 1_000} s`))
-  })
+  asking: Asking,
+  before: AskingEvent['kind'] | null,
+): Promise<AskingEvent> {
+  const { ms, error } = limitAfter(before, deps.resumeMs ?? RESUME_MS)
+  const cancel = deps.later(ms, () => asking.fail(error(`within ${ms / 1_000} s`)))
   try {
-    return await queue.next()
+    return await asking.next()
   } finally {
     cancel()
   }
 }
 
-function lostError(state: SignalingState): CrowdError | null {
-  switch (state.kind) {
-    case 'lost':
-      return new CrowdError(
-        'signaling-closed',
-        `the connection to the host closed: ${state.reason}`,
-      )
-    case 'refused':
-      return state.error
-    case 'closed':
-      return new CrowdError('signaling-closed', 'the connection to the host is closed')
-    case 'connecting':
-    case 'open':
-      return null
+type Limit = { readonly ms: number; error(within: string): CrowdError }
+
+function limitAfter(before: AskingEvent['kind'] | null, resumeMs: number): Limit {
+  if (before === 'interrupted')
+    return { ms: resumeMs, error: (within) => lostError(`it did not come back ${within}`) }
+  const isQueued = before === null || before === 'resumed'
+  const what = isQueued ? 'the question did not get its turn' : 'no token came'
+  return {
+    ms: isQueued ? QUEUE_WAIT_MS : SESSION_IDLE_MS,
+    error: (within) => new CrowdError('timeout', `${what} ${within}`),
   }
 }

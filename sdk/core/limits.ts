@@ -115,10 +115,26 @@ export const QUEUE_WAIT_MS = 600_000
 /** A broken answer waits this long for devices that are on their way to take over: to fetch and load their layers. */
 export const REPAIR_MS = 60_000
 /**
+ * An answer that is asked for again waits this long for a ring of which nobody is on the way: after a restart of the
+ * host every device is back by then, the longest pause between two tries being half as long again as RECONNECT_LAST_MS.
+ */
+export const RETURN_MS = 20_000
+/**
+ * An asker that lost its host waits this long for it before an answer is given up: longer than a restart and the
+ * longest pause between two tries.
+ */
+export const RESUME_MS = 60_000
+/** Losses of the host without a token in between after which an answer is given up: that line won't bring it. */
+export const LOSSES_MAX = 8
+/**
  * Hidden states that a device keeps of its sessions to send them again: 4,000 tokens of four sessions 1,024 wide.
  * What does not fit is computed again from the tokens.
  */
 export const REPLAY_BYTES = 64 * 1024 * 1024
+/** A page that is out of sight for so long may stay so, and browsers stop such pages: its answers go to others. */
+export const HANDOVER_HIDDEN_MS = 5_000
+/** An answer that a hidden page held, or whose last move broke, isn't moved again sooner: each move computes its text anew. */
+export const HANDOVER_PAUSE_MS = 30_000
 /** Caches are kept so long after an answer: the next question of a conversation begins with the same text. */
 export const RETAIN_MS = 300_000
 /** Sessions that a stage keeps for that; with SESSIONS_AT_ONCE they are SESSIONS_PER_STAGE. */

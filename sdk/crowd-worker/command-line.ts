@@ -36,7 +36,7 @@ const FLAGS: readonly (readonly [flags: string, text: string, variable: string])
 ]
 
 const EXPLANATION = `
-Ctrl-C takes on nothing new, lets running answers finish for up to 10 seconds, and leaves; a second one leaves at once.
+Ctrl-C takes on nothing new, hands running answers over or lets them end for up to 10 seconds, and leaves; a second one leaves at once.
 Pieces that were fetched stay in the data folder.`
 
 /**

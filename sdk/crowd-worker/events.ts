@@ -121,7 +121,7 @@ export function textOf(event: WorkerEvent): string {
     case 'draining':
       return event.sessions === 0
         ? 'leaving'
-        : `leaving when ${event.sessions} running ${event.sessions === 1 ? 'answer has' : 'answers have'} ended; Ctrl-C again leaves at once`
+        : `leaving: handing over ${event.sessions} running ${event.sessions === 1 ? 'answer' : 'answers'}, or letting them end; Ctrl-C again leaves at once`
     case 'left':
       return 'left; the pieces stay for the next time'
     case 'retrying':

@@ -201,11 +201,13 @@ export function createSignaling(deps: SignalingDeps): SignalingClient {
 
 /** The host closes on anything larger, so it is checked before it goes out. @throws CrowdError prompt-too-long, bad-message */
 function checkSize(message: ClientMessage): void {
-  if (message.kind === 'ask' && message.prompt.length > PROMPT_MAX_TOKENS) {
-    throw new CrowdError(
-      'prompt-too-long',
-      `the prompt has ${message.prompt.length} tokens, a request takes ${PROMPT_MAX_TOKENS}`,
-    )
+  if (message.kind === 'ask') {
+    const tokens = message.prompt.length + (message.answered?.length ?? 0)
+    if (tokens > PROMPT_MAX_TOKENS)
+      throw new CrowdError(
+        'prompt-too-long',
+        `the prompt has ${tokens} tokens, a request takes ${PROMPT_MAX_TOKENS}`,
+      )
   }
   const json = JSON.stringify(message)
   // At most three bytes a character: most messages need no encoding to be known small.

@@ -102,6 +102,8 @@ const ask = v.object({
   /** Of the manifest whose tokenizer made the prompt. */
   revision: v.optional(text(80)),
   prompt: v.pipe(tokenIds, v.minLength(1)),
+  /** Goes on with an answer that lost its host: what the asker has of it. Absent: a new question. */
+  answered: v.optional(tokenIds),
   maxTokens: count(1_000_000),
   /** Besides the model's own end tokens. */
   stopIds: v.pipe(tokenIds, v.maxLength(64)),

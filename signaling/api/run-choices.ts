@@ -93,6 +93,10 @@ function choiceEvents(
   switch (event.kind) {
     case 'accepted':
       return [{ kind: 'accepted', index }]
+    // The host is this process: it isn't lost before its clients are.
+    case 'interrupted':
+    case 'resumed':
+      return []
     case 'delta': {
       const { text, token, logprob, chosen } = event
       if (chosen !== undefined) trail?.add({ token, logprob, ...chosen })

@@ -41,6 +41,8 @@ export function takeSeat(deps: SeatDeps, tokenizer: Tokenizer, name: string): Se
     contextLength: deps.manifest.contextLength,
     newRequestId: () => requestId((asked += 1)),
     later: (ms, task) => deps.later(ms, task),
+    // The host is this process.
+    resumeMs: 0,
   })
   signaling.connect()
   return {

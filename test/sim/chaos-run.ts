@@ -134,12 +134,15 @@ async function strike(
   return struck
 }
 
-/** What happens to one who asks is nothing to the others. */
-function suffered(cases: readonly Asked[], { kind, asker }: Struck): string[] {
-  if (asker === null) return []
-  return cases.slice(1).flatMap(({ answer, expected }) => {
+/** Answers that should not have been touched; the first one is that of whoever was struck. */
+function suffered(cases: readonly Asked[], { kind, unharmed }: Struck): string[] {
+  if (unharmed === 'nobody') return []
+  return cases.slice(unharmed === 'everybody' ? 0 : 1).flatMap(({ answer, expected }) => {
     const outcome = outcomeOf(answer, expected)
-    return outcome === 'identical' ? [] : [`${kind}: the answer of somebody else was ${outcome}`]
+    const why = answer.end?.message ?? ''
+    return outcome === 'identical'
+      ? []
+      : [`${kind}: the answer of ${answer.key} is ${outcome}: ${why}`]
   })
 }
 

@@ -2,7 +2,6 @@ import { SESSION_STALL_MS } from '../../sdk/core/limits.ts'
 import type { RequestState } from '../../sdk/core/swarm/state.ts'
 import { isComplete, isOver } from '../../sdk/core/swarm/views.ts'
 import { DEVICE_DISTURBANCES, disturbDevice } from './device-disturbances.ts'
-import type { SimAsker } from './sim-asker.ts'
 import type { SimSwarm } from './sim-swarm.ts'
 import {
   disturbSource,
@@ -44,7 +43,7 @@ const NOTICED_MS = {
 
 /** By when a loss of that kind must be noticed, ms; the ways of the slowest weather included. */
 export function noticeLimitMs(kind: Disturbance): number {
-  if (kind === 'asker-vanish') return NOTICED_MS.asker
+  if (kind === 'asker-vanish' || kind === 'asker-break') return NOTICED_MS.asker
   if (kind === 'lie-mute') return NOTICED_MS.stalled
   return SILENT.has(kind) ? NOTICED_MS.silent : NOTICED_MS.told
 }
@@ -54,8 +53,8 @@ export type Struck = {
   readonly at: number
   /** Whether the others could answer without the device that was struck; no where it was no device. */
   readonly hasReplica: boolean
-  /** Whom it happened to, where that was somebody who asked: the answers of the others must not suffer. */
-  readonly asker: SimAsker | null
+  /** Whose answers must be the unsplit model's although no device was struck that could be replaced. */
+  readonly unharmed: 'everybody' | 'the others' | 'nobody'
   /** The ring can be whole without whatever was struck. */
   readonly mustRecover: boolean
   /** What the kind promises besides, once everything is settled. */
@@ -71,19 +70,20 @@ export async function disturb(
 ): Promise<Struck | null> {
   if (isOfSource(kind)) {
     const blow = await disturbSource(sim, kind, random)
-    return { kind, at: sim.clock.now(), ...blow, asker: null, mustRecover: blow.hasReplica }
+    return { kind, at: sim.clock.now(), ...blow, unharmed: 'nobody', mustRecover: blow.hasReplica }
   }
   const struck = { kind, at: sim.clock.now(), objections: () => [] }
   if (kind === 'host-restart') {
     restartHost(sim)
-    return { ...struck, hasReplica: false, asker: null, mustRecover: true }
+    return { ...struck, hasReplica: false, unharmed: 'everybody', mustRecover: true }
   }
   if (isOfAsker(kind)) {
-    const asker = disturbAsker(sim, request, kind, random)
-    return { ...struck, hasReplica: false, asker, mustRecover: true }
+    disturbAsker(sim, request, kind, random)
+    const unharmed = kind === 'asker-break' ? 'everybody' : 'the others'
+    return { ...struck, hasReplica: false, unharmed, mustRecover: true }
   }
   const blow = disturbDevice(sim, request, kind, random)
-  return blow && { ...struck, ...blow, asker: null, mustRecover: blow.hasReplica }
+  return blow && { ...struck, ...blow, unharmed: 'nobody', mustRecover: blow.hasReplica }
 }
 
 function isOfAsker(kind: Disturbance): kind is AskerDisturbance {
@@ -94,24 +94,25 @@ function isOfSource(kind: Disturbance): kind is SourceDisturbance {
   return SOURCE_DISTURBANCES.some((one) => one === kind)
 }
 
-/** The answer of whoever is gone must end soon, so that its caches are freed. */
+/** The request of whoever is gone must end soon, so that its caches are freed; who comes back asks for the rest anew. */
 function disturbAsker(
   sim: SimSwarm,
   { asker: peer, key }: RequestState,
   kind: AskerDisturbance,
   random: () => number,
-): SimAsker {
+): void {
   const asker = sim.askers.find((one) => one.peer === peer)
   if (asker === undefined) throw new Error(`nobody asked ${key}`)
   const { least, most } = SOCKET_DEAD_MS
-  if (kind === 'asker-break') asker.breakOff()
-  if (kind === 'asker-vanish') asker.vanish(least + random() * (most - least))
+  const silenceMs = least + random() * (most - least)
+  // It may be back before the host has noticed.
+  if (kind === 'asker-break') asker.breakOff(random() < 0.5 ? 0 : silenceMs)
+  if (kind === 'asker-vanish') asker.vanish(silenceMs)
   if (kind === 'asker-leave') asker.close()
   sim.plan(NOTICED_MS.asker, () => {
     const left = sim.host.state().requests.get(key)
     if (left !== undefined && !isOver(left)) sim.object(`${key} is ${left.phase} for nobody`)
   })
-  return asker
 }
 
 /** The process is killed and started again: every device comes back by itself, with what it holds. */

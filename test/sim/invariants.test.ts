@@ -140,6 +140,7 @@ test('tokens: none is left out, doubled, or comes after the end', () => {
   expect(each({ kind: 'request-ended', key: KEY, reason: 'stop', error: null }, token(7))).toEqual([
     `${KEY} is over and got a token`,
   ])
+  expect(each({ ...asked, answered: [8, 9] }, token(5))).toEqual([])
 })
 
 test('sessions: each its own, and epochs only rise', () => {

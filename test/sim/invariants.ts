@@ -33,8 +33,10 @@ export const pledgeHolds: Check = (_before, event, after) => {
 export function createTokenOrder(): (event: SwarmEvent) => string[] {
   const next = new Map<string, number>()
   return (event) => {
-    if (event.kind === 'asked')
-      next.set(requestKey(event.asker, event.request), event.prompt.length)
+    if (event.kind === 'asked') {
+      const { asker, request, prompt, answered = [] } = event
+      next.set(requestKey(asker, request), prompt.length + answered.length)
+    }
     if (event.kind === 'request-ended') next.delete(event.key)
     if (event.kind !== 'token-chosen') return []
     const expected = next.get(event.key)

@@ -45,8 +45,8 @@ export type SimAsker = {
   /** It closed its page, or its device is gone. */
   readonly isGone: boolean
   ask(question: Question): SimAnswer
-  /** The connection breaks; the page comes back by itself. */
-  breakOff(): void
+  /** The connection breaks, which the host notices after so long; the page comes back by itself. */
+  breakOff(hostMs?: number): void
   /** The device is gone without a word; the host notices after so long. */
   vanish(afterMs: number): void
   close(): void
@@ -75,6 +75,8 @@ export function createSimAsker(deps: SimAskerDeps, name: string): SimAsker {
   let isConnected = false
   let isClosed = false
   let asked = 0
+  /** Of the newest question; more than one where the host was lost in the middle. */
+  let requests = 0
   signaling.onState(({ kind }) => {
     isConnected = kind === 'open'
   })
@@ -84,7 +86,10 @@ export function createSimAsker(deps: SimAskerDeps, name: string): SimAsker {
     model: manifest.id,
     revision: manifest.revision,
     contextLength: manifest.contextLength,
-    newRequestId: () => `r${asked}` as RequestId,
+    newRequestId() {
+      requests += 1
+      return (requests === 1 ? `r${asked}` : `r${asked}.${requests}`) as RequestId
+    },
     later: (ms, task) => gate.after(ms, task),
   })
   signaling.connect()
@@ -101,9 +106,10 @@ export function createSimAsker(deps: SimAskerDeps, name: string): SimAsker {
     },
     ask(question) {
       asked += 1
+      requests = 0
       return follow(client, question, { key: `${name}/r${asked}`, gate })
     },
-    breakOff: () => signaling.drop('transport close'),
+    breakOff: (hostMs) => signaling.drop('transport close', hostMs),
     vanish(afterMs) {
       signaling.abandon(afterMs)
       gate.kill()

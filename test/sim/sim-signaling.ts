@@ -8,8 +8,8 @@ import type { Gate } from './gate.ts'
 import type { HostSocket, SimHost } from './sim-host.ts'
 
 export type SimSignaling = Signaling & {
-  /** The socket breaks: what was on its way is lost, both ends notice, and this one comes back. */
-  drop(reason: string): void
+  /** The socket breaks: what was on its way is lost, both ends notice, the host after so long, and this one comes back. */
+  drop(reason: string, hostMs?: number): void
   /** The device is gone without a word; the host notices after so long. */
   abandon(afterMs: number): void
 }
@@ -121,10 +121,10 @@ export function createSimSignaling(deps: SimSignalingDeps): SimSignaling {
       socket?.end()
       socket = null
     },
-    drop(reason) {
+    drop(reason, hostMs = 0) {
       const dropped = socket
       if (dropped === null) return
-      dropped.abandon(0)
+      dropped.abandon(hostMs)
       gate.enter(() => {
         if (socket === dropped) lost(reason)
       })

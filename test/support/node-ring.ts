@@ -9,6 +9,7 @@ import { createSystemTimers } from '../../sdk/net/timers.ts'
 import { createNodeStageRunner } from '../../sdk/runtime/ort.node.ts'
 import { fetchPieces, pieceSource } from '../../sdk/storage/download.ts'
 import { createMemoryShardStore } from '../../sdk/storage/memory-shard-store.ts'
+import { createDeferred } from '../../sdk/worker/deferred.ts'
 import { createWorker } from '../../sdk/worker/worker.ts'
 import type { Worker } from '../../sdk/worker/worker-snapshot.ts'
 import { parseConfig, type Flags } from '../../signaling/config.ts'
@@ -27,6 +28,10 @@ export type NodeRing = {
   addWorker(): Promise<Worker>
   /** Waits until every block has a ready worker and the stages are linked. */
   complete(): Promise<void>
+  /** No worker begins a step until the function that is returned is called. */
+  hold(): () => void
+  /** Another host on the same port and data, as after a crash or an update; knows nothing of the first one's answers. */
+  restartHost(): Promise<void>
   close(): Promise<void>
 }
 
@@ -35,34 +40,51 @@ const PLEDGE_BYTES = 512 * 1024 * 1024
 
 export async function startNodeRing(workers: number, flags: Flags = {}): Promise<NodeRing> {
   const dataDir = await mkdtemp(join(tmpdir(), 'crowdinfer-node-ring-'))
-  const config = parseConfig({
-    port: '0',
-    host: '127.0.0.1',
-    data: dataDir,
-    model: 'crowdtalk-0.3m',
-    stages: String(Math.max(workers, 1)),
-    ...flags,
-  })
-  const host = createHost(
-    config,
-    hostDeps(() => undefined),
-  )
+  const makeHost = (port: string): Host =>
+    createHost(
+      parseConfig({
+        port,
+        host: '127.0.0.1',
+        data: dataDir,
+        model: 'crowdtalk-0.3m',
+        stages: String(Math.max(workers, 1)),
+        ...flags,
+      }),
+      hostDeps(() => undefined),
+    )
+  let host = makeHost('0')
   const started = await host.start()
   const origin = `http://127.0.0.1:${started.port}`
+  let gate: Promise<void> = Promise.resolve()
   const ring: NodeRing = {
-    host,
+    get host() {
+      return host
+    },
     started,
     origin,
     dataDir,
     workers: [],
     async addWorker() {
-      const worker = openWorker(origin, started.secret ?? '', `worker-${ring.workers.length + 1}`)
+      const worker = openWorker(origin, started.secret ?? '', {
+        name: `worker-${ring.workers.length + 1}`,
+        gate: () => gate,
+      })
       ring.workers.push(worker)
       await worker.start()
       return worker
     },
     async complete() {
       await eventually('a complete ring', COMPLETE_MS, () => host.service().snapshot().complete)
+    },
+    hold() {
+      const held = createDeferred<undefined>()
+      gate = held.promise
+      return () => held.resolve(undefined)
+    },
+    async restartHost() {
+      await host.close()
+      host = makeHost(String(started.port))
+      await host.start()
     },
     async close() {
       await Promise.all(ring.workers.map((worker) => worker.leave()))
@@ -75,7 +97,12 @@ export async function startNodeRing(workers: number, flags: Flags = {}): Promise
   return ring
 }
 
-function openWorker(url: string, secret: string, name: string): Worker {
+/** `gate`: what each step waits for before it begins. */
+function openWorker(
+  url: string,
+  secret: string,
+  { name, gate }: { readonly name: string; readonly gate: () => Promise<void> },
+): Worker {
   const timers = createSystemTimers()
   const store = createMemoryShardStore()
   const signaling = createSignaling({
@@ -84,12 +111,13 @@ function openWorker(url: string, secret: string, name: string): Worker {
     identity: { role: 'worker', peer: name as PeerId, token: `token-${name}`, name, secret },
     timers,
   })
+  const runner = createNodeStageRunner({ threads: 1 })
   let pieces = ''
   return createWorker(
     {
       signaling,
       connector: createConnector({ signaling, makePeerLink: null, timers }),
-      runner: createNodeStageRunner({ threads: 1 }),
+      runner: { ...runner, run: (step) => gate().then(() => runner.run(step)) },
       store,
       async fetchPieces(wanted, { signal, onProgress }) {
         await fetchPieces({

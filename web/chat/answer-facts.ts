@@ -28,6 +28,14 @@ export function endingOf(turn: Turn): string {
   return ''
 }
 
+/** What an answer waits for that lost its host; empty where it runs or is over. */
+export function waitingFor({ interruption }: Turn): string {
+  if (interruption === null) return ''
+  return interruption === 'lost'
+    ? 'The connection to the host is lost. The answer goes on when it is back.'
+    : 'The host is back. The answer goes on as soon as the ring takes it up.'
+}
+
 /** Who computed an answer and with which layers, in the order of the chain. */
 export function computedBy(turn: Turn): { readonly name: string; readonly holds: string }[] {
   return turn.stages.map(({ name, peer, range }) => ({

@@ -230,6 +230,29 @@ describe('the chat page', () => {
     await expect.element(page.getByTestId('host-lost')).not.toBeInTheDocument()
   })
 
+  test('an answer whose host is lost says so, can be stopped, and goes on in its place', async () => {
+    const asked = await ask('Why?')
+    const status = page.getByTestId('answer-status')
+    asked.emit(delta('Be'))
+    connection.setState({ kind: 'lost', reason: 'transport close' })
+    asked.emit({ kind: 'interrupted', reason: 'transport close' })
+    await expect.element(page.getByTestId('waiting')).toHaveTextContent('host is lost')
+    // Outside the log, which is busy.
+    await expect.element(status).toHaveTextContent('goes on when it is back')
+    expect(status.element().closest('[aria-busy="true"]')).toBe(null)
+    await expect.element(page.getByTestId('stop')).toBeEnabled()
+    connection.setState(anOpenState())
+    asked.emit({ kind: 'resumed' })
+    await expect.element(page.getByTestId('waiting')).toHaveTextContent('The host is back')
+    asked.emit({ kind: 'accepted', stages: [] })
+    asked.emit(delta('cause.'))
+    asked.emit(end('stop'))
+    await expect.element(answer).toHaveTextContent('Because.')
+    await expect.element(page.getByTestId('waiting')).not.toBeInTheDocument()
+    await expect.poll(() => status.element().textContent.trim()).toBe('')
+    expect(connection.answers).toHaveLength(1)
+  })
+
   test('a host that came back may serve another model: the tokenizer is loaded anew', async () => {
     const before = await ask('Before?')
     before.emit(end('stop'))

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { CrowdError } from '../../sdk/core/errors.ts'
 import type { GenerateEvent } from '../../sdk/client/client-types.ts'
 import { aSwarm, peerId } from '../fixtures/snapshots.ts'
-import { answerFacts, computedBy, endingOf } from './answer-facts.ts'
+import { answerFacts, computedBy, endingOf, waitingFor } from './answer-facts.ts'
 import { applyEvent, failTurn, isRunning, startTurn, toMessages, type Turn } from './turn.ts'
 
 const delta = (text: string): GenerateEvent => ({ kind: 'delta', text, token: 1, logprob: -1 })
@@ -39,6 +39,27 @@ describe('a turn', () => {
     const written = applyEvent(startTurn(1, asking('Why?'), 0), delta('Beca'), 10)
     const failed = failTurn(written, new CrowdError('stage-lost', 'the phone left'))
     expect(failed).toMatchObject({ answer: 'Beca', phase: 'failed', error: { code: 'stage-lost' } })
+  })
+
+  test('waits for a host that is lost, and goes on in the same answer', () => {
+    const lost = { kind: 'interrupted', reason: 'cable' } as const
+    let turn = applyEvent(startTurn(1, asking('Why?'), 0), delta('Be'), 10)
+    turn = applyEvent(turn, lost, 20)
+    expect(waitingFor(turn)).toContain('connection to the host is lost')
+    expect(isRunning(turn)).toBe(true)
+    turn = applyEvent(turn, { kind: 'resumed' }, 30)
+    expect(waitingFor(turn)).toContain('host is back')
+    turn = applyEvent(turn, { kind: 'accepted', stages: [] }, 40)
+    turn = applyEvent(turn, delta('cause'), 50)
+    expect(turn).toMatchObject({ answer: 'Because', phase: 'writing', interruption: null })
+    const failed = failTurn(applyEvent(turn, lost, 60), new CrowdError('signaling-closed', 'gone'))
+    expect([failed.answer, waitingFor(failed)]).toEqual(['Because', ''])
+    const stopped = applyEvent(
+      applyEvent(turn, lost, 60),
+      { kind: 'end', reason: 'cancelled', timings: null, ids: [] },
+      70,
+    )
+    expect(waitingFor(stopped)).toBe('')
   })
 
   test('a stop on request is no failure, however it arrives', () => {

@@ -15,6 +15,8 @@ export type Turn = {
   readonly model: TurnModel
   readonly answer: string
   readonly phase: 'waiting' | 'writing' | 'done' | 'stopped' | 'failed'
+  /** The connection to the host is lost in the middle, or is back and the ring was asked to go on. */
+  readonly interruption: 'lost' | 'resumed' | null
   readonly stages: readonly TurnStage[]
   readonly tokens: number
   readonly askedAtMs: number
@@ -35,6 +37,7 @@ export function startTurn(
     ...asked,
     answer: '',
     phase: 'waiting',
+    interruption: null,
     stages: [],
     tokens: 0,
     askedAtMs: nowMs,
@@ -49,7 +52,11 @@ export function startTurn(
 export function applyEvent(turn: Turn, event: GenerateEvent, nowMs: number): Turn {
   switch (event.kind) {
     case 'accepted':
-      return { ...turn, stages: event.stages }
+      return { ...turn, interruption: null, stages: event.stages }
+    case 'interrupted':
+      return { ...turn, interruption: 'lost' }
+    case 'resumed':
+      return { ...turn, interruption: 'resumed' }
     case 'delta':
       return {
         ...turn,
@@ -63,6 +70,7 @@ export function applyEvent(turn: Turn, event: GenerateEvent, nowMs: number): Tur
       return {
         ...turn,
         phase: event.reason === 'cancelled' ? 'stopped' : 'done',
+        interruption: null,
         reason: event.reason,
         timings: event.timings,
         tokens: event.timings?.tokens ?? turn.tokens,
@@ -72,8 +80,9 @@ export function applyEvent(turn: Turn, event: GenerateEvent, nowMs: number): Tur
 
 /** What was written stays; a stop on request is no failure. */
 export function failTurn(turn: Turn, error: CrowdError): Turn {
-  if (error.code === 'aborted') return { ...turn, phase: 'stopped', reason: 'cancelled' }
-  return { ...turn, phase: 'failed', reason: 'error', error }
+  const over = { ...turn, interruption: null }
+  if (error.code === 'aborted') return { ...over, phase: 'stopped', reason: 'cancelled' }
+  return { ...over, phase: 'failed', reason: 'error', error }
 }
 
 export function isRunning(turn: Turn | undefined): boolean {

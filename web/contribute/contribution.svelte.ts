@@ -51,7 +51,7 @@ export class Contribution {
   killed = $state('')
   /** It was killed again and again: nothing begins by itself. */
   stopped = $state(false)
-  /** The owner leaves as soon as the answers that run here have ended. */
+  /** The owner leaves as soon as the answers that run here went to others, or ended. */
   leaving = $state(false)
   /** Tabs of this browser that share what the device lends, this one included. */
   sharers = $state(1)
@@ -167,7 +167,7 @@ export class Contribution {
     else await this.#attempt((worker) => worker.resume())
   }
 
-  /** Lets the answers that run here end, for a while; the second call leaves at once. */
+  /** Lets the answers that run here go to others, or end, for a while; the second call leaves at once. */
   async leave(): Promise<void> {
     this.#deps.memory.setWish('none')
     const worker = this.#worker

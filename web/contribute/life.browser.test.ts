@@ -87,9 +87,11 @@ describe('the life of a contributing tab', () => {
   test('whoever leaves lets answers end first, or leaves at once with a second click', async () => {
     world.open('#s=abc&auto=1')
     const worker = await world.started()
-    worker.change({ phase: 'serving', sessions: 1 })
+    worker.change({ phase: 'serving', sessions: 2 })
     await page.getByTestId('leave').click()
-    await expect.element(phase).toHaveTextContent('Leaving')
+    await expect.element(phase).toHaveTextContent('Leaving: handing over 2 answers…')
+    worker.change({ sessions: 1 })
+    await expect.element(phase).toHaveTextContent('Leaving: handing over 1 answer…')
     expect(worker.calls).toContain('pause')
     expect(worker.calls).not.toContain('leave')
     worker.change({ sessions: 0 })
@@ -109,6 +111,17 @@ describe('the life of a contributing tab', () => {
     await expect.element(phase).toHaveTextContent('Leaving')
     for (const task of world.late.splice(0)) task()
     await expect.element(phase).toHaveAttribute('data-phase', 'left')
+  })
+
+  test('a paused tab says how many answers are still to go to others', async () => {
+    world.open('#s=abc&auto=1')
+    const worker = await world.started()
+    worker.change({ phase: 'paused', sessions: 1 })
+    await expect.element(phase).toHaveTextContent('Paused: handing over 1 answer…')
+    await expect.element(page.getByText('hold the same layers')).toBeVisible()
+    worker.change({ sessions: 0 })
+    await expect.element(phase).toHaveTextContent(/^Paused$/)
+    await expect.element(page.getByText('hold the same layers')).not.toBeInTheDocument()
   })
 
   test('after a lack of memory the next try lends half', async () => {

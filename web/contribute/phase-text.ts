@@ -3,7 +3,7 @@ import type { WorkerSnapshot } from '../../sdk/worker/worker-snapshot.ts'
 
 type Phase = WorkerSnapshot['phase']
 
-export const PHASE_TITLES: Record<Phase, string> = {
+const PHASE_TITLES: Record<Phase, string> = {
   idle: 'Starting…',
   testing: 'Testing what this device can compute…',
   connecting: 'Connecting to the host…',
@@ -30,4 +30,15 @@ export function describeRunner(runner: NonNullable<WorkerSnapshot['runner']>): s
   const name = names[runner.provider]
   if (runner.provider === 'webgpu' || runner.provider === 'cuda') return name
   return `${name}, ${runner.threads} thread${runner.threads === 1 ? '' : 's'}`
+}
+
+/** While answers still run here that other devices go on with, or that end here, the title says so. */
+export function describePhase(
+  phase: Phase,
+  { leaving, sessions }: { leaving: boolean; sessions: number },
+): string {
+  const isHandingOver = sessions > 0 && (leaving || phase === 'paused')
+  const what = isHandingOver ? `: handing over ${sessions} answer${sessions === 1 ? '' : 's'}…` : ''
+  if (leaving) return `Leaving${what || '…'}`
+  return `${PHASE_TITLES[phase]}${what}`
 }

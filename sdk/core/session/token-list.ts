@@ -9,6 +9,10 @@ export function withToken(list: TokenList, token: number): TokenList {
   return { length: lengthOf(list) + 1, token, before: list }
 }
 
+export function listOf(tokens: readonly number[]): TokenList {
+  return tokens.reduce<TokenList>(withToken, null)
+}
+
 export function lengthOf(list: TokenList): number {
   return list === null ? 0 : list.length
 }

@@ -13,7 +13,7 @@ export function createAdmission(state: SwarmState): Admits {
   const used = new Map<PeerId, { sessions: number; rows: number }>()
   for (const request of state.requests.values()) {
     if (!isActive(request)) continue
-    for (const { peer } of request.stages) {
+    for (const { peer } of [...request.stages, ...request.leaving]) {
       const { sessions, rows } = used.get(peer) ?? { sessions: 0, rows: 0 }
       used.set(peer, { sessions: sessions + 1, rows: rows + rowsOf(state, request) })
     }

@@ -1,5 +1,5 @@
 import { lengthOf } from '../session/token-list.ts'
-import type { RequestState, SwarmState } from './state.ts'
+import type { RequestState, SwarmModel, SwarmState } from './state.ts'
 
 /** How an answer ends with the tokens that it has; null while more are to come. The last stage says so a moment later. */
 export function answerEnd(
@@ -7,6 +7,11 @@ export function answerEnd(
   { answer, maxTokens, stopIds }: Pick<RequestState, 'answer' | 'maxTokens' | 'stopIds'>,
 ): 'stop' | 'length' | null {
   if (answer === null) return null
-  if (model.eosTokenIds.includes(answer.token) || stopIds.includes(answer.token)) return 'stop'
+  if (isEndToken(model, stopIds, answer.token)) return 'stop'
   return lengthOf(answer) >= maxTokens ? 'length' : null
+}
+
+/** The model's end tokens, and those that the asker named. */
+export function isEndToken(model: SwarmModel, stopIds: readonly number[], token: number): boolean {
+  return model.eosTokenIds.includes(token) || stopIds.includes(token)
 }

@@ -32,6 +32,7 @@ export function peerJoined(
     pledged: false,
     sharesPieces: event.sharesPieces ?? false,
     accusers: [],
+    hiddenSince: null,
     assignment: null,
     stepMs: null,
     speed: null,
@@ -51,9 +52,10 @@ export function peerJoined(
 
 function returned(former: PeerState, fresh: PeerState): PeerState {
   const { stepMs, speed, tokens, memoryLimit, strikes, doubts } = former
-  const { goodAnswers, assignment, pledge } = former
+  const { goodAnswers, assignment, pledge, hiddenSince } = former
   return {
     ...fresh,
+    hiddenSince,
     accusers: former.accusers,
     pledge,
     assignment: assignment === null ? null : unconfirmed(assignment),
@@ -113,9 +115,10 @@ export function peerSilent(state: SwarmState, event: EventOf<'peer-silent'>): Sw
 }
 
 export function hostSlept(state: SwarmState, ms: number): SwarmState {
-  const later = ({ heardAt, ...peer }: PeerState): PeerState => ({
+  const later = ({ heardAt, hiddenSince, ...peer }: PeerState): PeerState => ({
     ...peer,
     heardAt: heardAt === null ? null : heardAt + ms,
+    hiddenSince: hiddenSince === null ? null : hiddenSince + ms,
   })
   return { ...state, peers: new Map([...state.peers].map(([id, peer]) => [id, later(peer)])) }
 }
@@ -137,11 +140,12 @@ function pairsBroken(state: SwarmState, peer: PeerId, now: number): SwarmState['
 }
 
 /** A new pledge gives a failed device another chance, but not one that keeps breaking sessions. */
-export function pledged(state: SwarmState, event: EventOf<'pledged'>): SwarmState {
+export function pledged(state: SwarmState, event: EventOf<'pledged'>, now: number): SwarmState {
   return replanned(
     withPeer(state, event.peer, (peer) => ({
       ...peer,
       pledge: event.pledge,
+      hiddenSince: event.pledge.hidden ? (peer.hiddenSince ?? now) : null,
       pledged: event.revision === state.model.revision,
       setAside: peer.strikes >= STRIKES_MAX || !raised(peer, event) ? peer.setAside : null,
     })),

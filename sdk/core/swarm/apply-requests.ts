@@ -3,8 +3,8 @@ import type { SessionId } from '../ids.ts'
 import type { SwarmEvent } from './events.ts'
 import type { FinishReason } from '../session/request.ts'
 import { predictLap } from './predict.ts'
-import type { RequestPhase, RequestState, SwarmState } from './state.ts'
-import { lengthOf, tokensOf, withToken, type TokenList } from '../session/token-list.ts'
+import type { Leaving, Move, RequestPhase, RequestState, SwarmState } from './state.ts'
+import { lengthOf, listOf, tokensOf, withToken, type TokenList } from '../session/token-list.ts'
 import { isOver, isRouted, pairBetween } from './views.ts'
 
 type EventOf<Kind extends SwarmEvent['kind']> = Extract<SwarmEvent, { kind: Kind }>
@@ -36,15 +36,18 @@ export function asked(state: SwarmState, event: EventOf<'asked'>, now: number): 
     phase: 'queued',
     prompt: event.prompt,
     promptLength: event.prompt.length,
+    resumed: event.answered !== undefined,
     maxTokens: Math.min(event.maxTokens, state.model.contextLength - event.prompt.length),
     stopIds: event.stopIds,
     sampling: event.sampling,
     session: null,
     epoch: 0,
     stages: [],
+    leaving: [],
+    moved: null,
     valid: 0,
     ready: [],
-    answer: null,
+    answer: listOf(event.answered ?? []),
     broken: null,
     repairs: 0,
     startedAt: null,
@@ -72,6 +75,8 @@ export function sessionOpened(
     session: event.session,
     epoch: event.epoch,
     stages: event.stages,
+    leaving: leavingAfter(request, event),
+    moved: event.isMove === true ? moveOf(request, now) : request.moved,
     valid: event.valid,
     stageMs: event.stages.map(() => null),
     prediction: predictLap(state, event.stages),
@@ -84,6 +89,19 @@ export function sessionOpened(
   if (event.session !== state.nextSession) return sessionReleased(next, event.session)
   // Unsigned 32-bit, and 0 stays free.
   return { ...next, nextSession: event.session >= 0xffff_ffff ? 1 : event.session + 1 }
+}
+
+/** Whoever is left although it is there keeps what it has; a part in the new route ends that. */
+function leavingAfter(
+  { leaving, stages, epoch }: RequestState,
+  { stages: next, isMove = false }: EventOf<'session-opened'>,
+): readonly Leaving[] {
+  const left = isMove ? stages.map((stage) => ({ ...stage, epoch })) : []
+  return [...leaving, ...left].filter(({ peer }) => !next.some((stage) => stage.peer === peer))
+}
+
+function moveOf({ answer, repairs }: RequestState, now: number): Move {
+  return { at: now, answered: lengthOf(answer), repairs }
 }
 
 export function stageReady(state: SwarmState, event: EventOf<'stage-ready'>): SwarmState {
@@ -158,12 +176,19 @@ export function tokenChosen(
   const next = withRequest(state, event.key, (request) => ({
     ...request,
     answer: withToken(request.answer, event.sampled.token),
+    leaving: NOBODY,
     broken: null,
-    firstTokenMs: request.firstTokenMs ?? now - (request.startedAt ?? now),
+    // Of an answer that another session began the asker knows when it came.
+    firstTokenMs: request.answer === null ? now - (request.startedAt ?? now) : request.firstTokenMs,
     progressAt: now,
   }))
-  return next === state ? state : { ...next, laps: state.laps + 1 }
+  if (next === state) return state
+  // Whoever was left behind may be given other blocks now, or none.
+  const isFreed = (state.requests.get(event.key)?.leaving.length ?? 0) > 0
+  return { ...next, laps: state.laps + 1, topology: next.topology + (isFreed ? 1 : 0) }
 }
+
+const NOBODY: readonly Leaving[] = []
 
 export function timingsReported(state: SwarmState, event: EventOf<'timings-reported'>): SwarmState {
   return withRequest(state, event.key, (request) => ({
@@ -237,6 +262,7 @@ export function requestEnded(
   order.set(event.key, {
     ...was,
     phase: PHASE_AT_END[event.reason],
+    leaving: NOBODY,
     prompt: [],
     answer: endOf(was.answer),
     reason: event.reason,

@@ -45,7 +45,7 @@ function observe(state: SwarmState, event: Observation, now: number): SwarmState
     case 'peer-left':
       return peers.peerGone(state, event.peer)
     case 'pledged':
-      return peers.pledged(state, event)
+      return peers.pledged(state, event, now)
     case 'stage-reported':
       return peers.stageReported(state, event)
     case 'stats-reported':

@@ -1,12 +1,13 @@
 import { PAIR_LINGER_MS, PAIR_OPEN_MS, PAIR_RETRY_MAX_MS, PAIR_RETRY_MS } from '../limits.ts'
 import type { PeerId } from '../ids.ts'
 import type { Decision } from './events.ts'
+import { handoverRoutes } from './handover-routes.ts'
 import type { PairState, RouteEntry, SwarmState } from './state.ts'
 import { isActive, joins, neighbours, pairBetween } from './views.ts'
 
 /** Neighbours of the next route and of running sessions are linked ahead of time; failed links are retried. */
 export function decidePairs(state: SwarmState, now: number): readonly Decision[] {
-  const wanted = wantedPairs(state)
+  const wanted = wantedPairs(state, now)
   const opened = openMissing(state, wanted)
   if (opened.length > 0) return opened
   const decisions: Decision[] = []
@@ -32,9 +33,10 @@ export function openMissing(
   return missing ? [{ kind: 'pair-opened', from: missing[0], to: missing[1] }] : []
 }
 
-function wantedPairs(state: SwarmState): (readonly [PeerId, PeerId])[] {
+function wantedPairs(state: SwarmState, now: number): (readonly [PeerId, PeerId])[] {
   const chains: (readonly RouteEntry[])[] = state.route === null ? [] : [state.route]
   for (const request of state.requests.values()) if (isActive(request)) chains.push(request.stages)
+  for (const { stages } of handoverRoutes(state, now)) chains.push(stages)
   return chains.flatMap(neighbours)
 }
 

@@ -6,7 +6,9 @@ import { openMissing } from './decide-pairs.ts'
 import { incompleteError, isOnTheWay } from './decide-requests.ts'
 import type { Decision } from './events.ts'
 import type { Break, RequestState, SwarmState } from './state.ts'
-import { bestRoute, missingRanges, neighbours } from './views.ts'
+import type { PeerId } from '../ids.ts'
+import type { Route } from '../plan/route.ts'
+import { bestRoute, drainingOf, missingRanges, neighbours } from './views.ts'
 
 /** Faults of devices without a token in between after which an answer is given up: it may be what breaks them. */
 const FAULTS_MAX = 4
@@ -41,10 +43,11 @@ function repair(
   if (session === null || isLate || broken.shunned.length >= FAULTS_MAX)
     return [givenUp(key, withoutRoute(state, broken, now))]
   if (now - request.progressAt < pauseMs(broken.count)) return []
-  const others = bestRoute(state, true, { memory: { stages, shunned: broken.shunned } })
+  const lastResort = drainingOf(state, request)
+  const routeWithout = (shunned: readonly PeerId[]): Route | null =>
+    bestRoute(state, true, { memory: { stages, shunned, lastResort } })
   const mayReturn = now - request.progressAt > SECOND_CHANCE_MS
-  const route =
-    others ?? (mayReturn ? bestRoute(state, true, { memory: { stages, shunned: [] } }) : null)
+  const route = routeWithout(broken.shunned) ?? (mayReturn ? routeWithout([]) : null)
   if (route === null) {
     if (isOnTheWay(state) || bestRoute(state, false) !== null || now - broken.since <= HOPELESS_MS)
       return []

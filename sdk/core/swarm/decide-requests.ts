@@ -1,6 +1,13 @@
 import type { ErrorCode, WireError } from '../errors.ts'
 import type { PeerId, SessionId } from '../ids.ts'
-import { SESSION_IDLE_MS, SESSION_OPEN_MS, SESSION_STALL_MS, STAGE_STEP_MS } from '../limits.ts'
+import {
+  REPAIR_MS,
+  RETURN_MS,
+  SESSION_IDLE_MS,
+  SESSION_OPEN_MS,
+  SESSION_STALL_MS,
+  STAGE_STEP_MS,
+} from '../limits.ts'
 import { blockCount, describeRange } from '../model/block-range.ts'
 import { uncovered } from '../plan/tiling.ts'
 import { lengthOf } from '../session/token-list.ts'
@@ -152,21 +159,22 @@ export function startSession(state: SwarmState): readonly Decision[] {
 }
 
 /**
- * The oldest waiting request gets a route when its devices have room; links that it needs come first. Where stages keep a
- * session that begins with the same text, it goes on with that.
+ * The oldest waiting request gets a route when its devices have room, those of which a part was answered first; links that
+ * it needs come before. Where stages keep a session that begins with the same text, it goes on with that.
  */
-export function openSession(state: SwarmState): readonly Decision[] {
+export function openSession(state: SwarmState, now: number): readonly Decision[] {
   if (state.change?.phase === 'draining') return []
-  const next = [...state.requests.values()].find((request) => request.phase === 'queued')
+  const queued = [...state.requests.values()].filter((request) => request.phase === 'queued')
+  const next = queued.find(({ answer }) => answer !== null) ?? queued[0]
   if (!next) return []
   const known = adoptable(state, next)
   const rows = rowsOf(state, next)
   const admits = createAdmission(state)
   const route = bestRoute(state, true, {
-    memory: known && { stages: known.former.stages, shunned: [] },
+    memory: known && { stages: known.former.stages, shunned: [], lastResort: [] },
     admits: (peer) => admits(peer, rows),
   })
-  if (route === null) return withoutRoute(state, next)
+  if (route === null) return withoutRoute(state, next, now)
   const missing = openMissing(state, neighbours(route.stages))
   if (missing.length > 0) return missing
   const stages = route.stages.map(({ peer, range }) => ({ peer, range }))
@@ -174,8 +182,15 @@ export function openSession(state: SwarmState): readonly Decision[] {
 }
 
 /** Devices that have no room now, or are on their way, are waited for. */
-function withoutRoute(state: SwarmState, { key }: RequestState): readonly Decision[] {
-  if (bestRoute(state, false) !== null || isOnTheWay(state)) return []
+function withoutRoute(
+  state: SwarmState,
+  { key, resumed, progressAt }: RequestState,
+  now: number,
+): readonly Decision[] {
+  if (bestRoute(state, false) !== null) return []
+  const isExpected = isOnTheWay(state)
+  const isPatient = resumed ? now - progressAt <= (isExpected ? REPAIR_MS : RETURN_MS) : isExpected
+  if (isPatient) return []
   return [{ kind: 'request-ended', key, reason: 'error', error: incompleteError(state) }]
 }
 

@@ -1,6 +1,7 @@
 import { RETAINED_PER_STAGE, RETAINED_ROWS_MIN } from '../limits.ts'
 import type { Decision } from './events.ts'
 import type { PeerId } from '../ids.ts'
+import { tokensOf } from '../session/token-list.ts'
 import type { RequestState, Retained, SwarmState } from './state.ts'
 import { stillServes } from './views.ts'
 
@@ -26,15 +27,16 @@ export function releaseRetained(state: SwarmState, now: number): readonly Decisi
   return decisions
 }
 
-/** The kept session that has the most of a prompt in its caches; null where none has enough. */
+/** The kept session that has the most of a question, and of its answer so far, in its caches; null where none has enough. */
 export function adoptable(
   state: SwarmState,
-  { prompt }: RequestState,
+  { prompt, answer }: Pick<RequestState, 'prompt' | 'answer'>,
 ): { readonly former: Retained; readonly rows: number } | null {
+  const text = answer === null ? prompt : [...prompt, ...tokensOf(answer)]
   let best: { former: Retained; rows: number } | null = null
   for (const former of state.retained.values()) {
-    // The last row is computed again: its outcome is the first token.
-    const rows = Math.min(commonLength(former.text, prompt), prompt.length - 1)
+    // The last row is computed again: its outcome is the next token.
+    const rows = Math.min(commonLength(former.text, text), text.length - 1)
     if (rows >= RETAINED_ROWS_MIN && rows > (best?.rows ?? 0)) best = { former, rows }
   }
   return best

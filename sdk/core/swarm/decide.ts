@@ -7,11 +7,12 @@ import { decidePairs } from './decide-pairs.ts'
 import { decidePieces } from './decide-pieces.ts'
 import { repairSessions } from './decide-repair.ts'
 import { releaseRetained } from './decide-retained.ts'
+import { handOver } from './decide-handover.ts'
 import { decideRequests, openSession, startSession } from './decide-requests.ts'
 import type { Decision } from './events.ts'
 import { hopCosts } from './hops.ts'
 import type { PeerState, SwarmState } from './state.ts'
-import { bestRoute, isAwaited, isRouted, planDevices } from './views.ts'
+import { bestRoute, drainingOf, isActive, isAwaited, isRouted, planDevices } from './views.ts'
 
 /**
  * What must happen next. The first check that finds something gives its decisions; they are applied and
@@ -38,6 +39,7 @@ const CHECKS: readonly ((state: SwarmState, now: number) => readonly Decision[])
   startSession,
   releaseRetained,
   repairSessions,
+  handOver,
   openSession,
 ]
 
@@ -102,10 +104,13 @@ function mustOrder(
   return assignment.reason !== planned.reason || !sameRange(assignment.keep, planned.keep)
 }
 
+/** An answer that waits for a new route keeps those only that could hold nothing else: the others may have to move. */
 function busyPeers(state: SwarmState): ReadonlySet<PeerId> {
-  // One that waits for a new route keeps nobody in place: a device may have to move to close the ring.
-  const routed = [...state.requests.values()].filter(isRouted)
-  return new Set(routed.flatMap((request) => request.stages.map((stage) => stage.peer)))
+  const peers = [...state.requests.values()].filter(isActive).flatMap((request) => {
+    if (!isRouted(request)) return drainingOf(state, request)
+    return [...request.stages, ...request.leaving].map(({ peer }) => peer)
+  })
+  return new Set(peers)
 }
 
 function chooseRoute(state: SwarmState): readonly Decision[] {

@@ -86,6 +86,8 @@ export type Observation =
       readonly asker: PeerId
       readonly request: RequestId
       readonly prompt: readonly number[]
+      /** What the asker has of an answer that lost its host; absent for a new question. */
+      readonly answered?: readonly number[] | undefined
       readonly maxTokens: number
       readonly stopIds: readonly number[]
       readonly sampling: SamplingParams
@@ -157,6 +159,8 @@ export type Decision =
       readonly stages: readonly RouteEntry[]
       /** Rows of the session from earlier epochs that still hold. */
       readonly valid: number
+      /** The former route holds: it is left before a device of it is missed. No when absent. */
+      readonly isMove?: boolean
     }
   | { readonly kind: 'session-started'; readonly key: string }
   /** The stages free what they kept of an answer that is over. */

@@ -59,6 +59,8 @@ export type PeerState = {
   readonly sharesPieces: boolean
   /** Who said that it sent wrong bytes for a piece. */
   readonly accusers: readonly PeerId[]
+  /** Since when its page is out of sight, ms; null = it is in sight. */
+  readonly hiddenSince: number | null
   readonly assignment: Assignment | null
   /** Mean of recent decode steps with the present range, ms. */
   readonly stepMs: number | null
@@ -121,6 +123,18 @@ export type Break = {
   readonly shunned: readonly PeerId[]
 }
 
+/** A device that an answer was moved away from. It keeps its caches of that epoch until the next token. */
+export type Leaving = RouteEntry & { readonly epoch: number }
+
+/** The last time that an answer was moved although its route held. */
+export type Move = {
+  /** ms */
+  readonly at: number
+  /** Tokens and repairs up to then. */
+  readonly answered: number
+  readonly repairs: number
+}
+
 /** What a lap of a session is expected to take. */
 export type LapPrediction = {
   readonly lapMs: number
@@ -137,6 +151,8 @@ export type RequestState = {
   readonly phase: RequestPhase
   readonly prompt: readonly number[]
   readonly promptLength: number
+  /** Its asker lost the host in the middle and asked again: it may wait for a ring. */
+  readonly resumed: boolean
   /** Clamped to the model's window. */
   readonly maxTokens: number
   readonly stopIds: readonly number[]
@@ -144,6 +160,9 @@ export type RequestState = {
   readonly session: SessionId | null
   readonly epoch: number
   readonly stages: readonly RouteEntry[]
+  /** Not part of the route any more, but there if it breaks before the next token. */
+  readonly leaving: readonly Leaving[]
+  readonly moved: Move | null
   /** Rows of the session from earlier epochs that hold for this one. */
   readonly valid: number
   readonly ready: readonly StageReady[]

@@ -36,6 +36,22 @@ export function stillServes(state: SwarmState, { peer: id, range }: RouteEntry):
   return peer !== undefined && isReady(peer) && sameRange(peer.assignment?.range ?? null, range)
 }
 
+/** Its owner paused it, or it is to leave: it takes nothing new. */
+export function isDraining({ pledge }: PeerState): boolean {
+  return pledge?.memoryBytes === 0
+}
+
+/** Devices that take nothing new and have the session in their caches: it may still go on there. */
+export function drainingOf(
+  state: SwarmState,
+  { stages, leaving }: Pick<RequestState, 'stages' | 'leaving'>,
+): PeerId[] {
+  return [...stages, ...leaving].flatMap(({ peer: id }) => {
+    const peer = state.peers.get(id)
+    return peer !== undefined && isDraining(peer) ? [id] : []
+  })
+}
+
 /** It pledged once and must do so again before it may be given orders. */
 export function isAwaited(peer: Pick<PeerState, 'droppedAt' | 'pledge' | 'pledged'>): boolean {
   return peer.droppedAt === null && peer.pledge !== null && !peer.pledged
@@ -115,6 +131,8 @@ export type RouteMemory = {
   readonly stages: readonly RouteEntry[]
   /** Devices that the route must do without. */
   readonly shunned: readonly PeerId[]
+  /** Devices that have a part, also while they take nothing new, but only where there is no other way. */
+  readonly lastResort: readonly PeerId[]
 }
 
 export type RouteLimits = {
@@ -126,6 +144,8 @@ export type RouteLimits = {
 const REPLACED_STAGE_MS = 30
 /** Of two holders the one is taken at which no link broke in the middle of an answer. */
 const DOUBT_MS = 200
+/** More than any route without it costs. */
+const LAST_RESORT_MS = 1e6
 /** In the middle of an answer a link that closed is worse than a new stage: it may need seconds to come back. */
 const BROKEN_LINK_MS = 100
 
@@ -142,8 +162,13 @@ export function bestRoute(
   const step = createStepPredictor(state)
   const stages = [...state.peers.values()].flatMap((peer): RouteStage[] => {
     const range = peer.assignment?.range
-    if (!range || !mayServe(peer) || !admits(peer)) return []
-    const extraMs = replacementMs(memory, peer.peer) + DOUBT_MS * peer.doubts
+    const isLastResort = memory?.lastResort.includes(peer.peer) === true
+    if (!range || !isReady(peer) || !admits(peer)) return []
+    if (!isLastResort && !takesWork(peer)) return []
+    const extraMs =
+      replacementMs(memory, peer.peer) +
+      DOUBT_MS * peer.doubts +
+      (isLastResort ? LAST_RESORT_MS : 0)
     const busy = step(peer, range).ms * (1 + (load.get(peer.peer) ?? 0))
     const stepMs = withHidden(busy, peer.pledge?.hidden === true) + extraMs
     return stepMs < Infinity ? [{ peer: peer.peer, range, stepMs }] : []
@@ -152,8 +177,8 @@ export function bestRoute(
   return cheapestRoute(state.model.blocks.length, stages, hopMs)
 }
 
-function mayServe(peer: PeerState): boolean {
-  return isReady(peer) && peer.pledge !== null && peer.pledge.memoryBytes > 0
+function takesWork({ pledge }: PeerState): boolean {
+  return pledge !== null && pledge.memoryBytes > 0
 }
 
 function replacementMs(memory: RouteMemory | null, peer: PeerId): number {

@@ -92,17 +92,24 @@ function obey(devices: readonly PlanDevice[], plan: SwarmPlan, done: () => boole
 
 /** Whether ready devices make a whole ring. */
 function serves(swarm: Swarm, devices: readonly PlanDevice[]): boolean {
-  const sizes = createStageSizes(swarm.model)
-  const tiles = devices.flatMap((one) =>
-    one.ready &&
-    one.usable &&
-    one.pledgeBytes > 0 &&
-    one.range &&
-    sizes.bytes(one.provider, one.range) <= one.pledgeBytes
-      ? [{ owner: one, range: one.range, cost: 0 }]
+  const tiles = readyRanges(swarm, devices).map((range) => ({ owner: null, range, cost: 0 }))
+  return bestTiling(swarm.model.blocks.length, tiles).gaps.length === 0
+}
+
+function readyRanges({ model }: Swarm, devices: readonly PlanDevice[]): BlockRange[] {
+  const sizes = createStageSizes(model)
+  return devices.flatMap(({ ready, usable, pledgeBytes, provider, range }) =>
+    ready && usable && pledgeBytes > 0 && range && sizes.bytes(provider, range) <= pledgeBytes
+      ? [range]
       : [],
   )
-  return bestTiling(swarm.model.blocks.length, tiles).gaps.length === 0
+}
+
+function readyBlocks(swarm: Swarm, devices: readonly PlanDevice[]): number[] {
+  const ranges = readyRanges(swarm, devices)
+  return [...swarm.model.blocks.keys()].filter((block) =>
+    ranges.some(({ start, end }) => block >= start && block < end),
+  )
 }
 
 /** What is wrong with a plan; nothing, it should be. */
@@ -143,7 +150,11 @@ function ringFaults(swarm: Swarm, plan: SwarmPlan): string[] {
   const stay = devices.filter((one, index) =>
     sameRange(one.range, plan.assignments[index]?.range ?? null),
   )
-  if (serves(swarm, devices) && !serves(swarm, stay)) faults.push('a move uncovers a block')
+  if (serves(swarm, devices) && !serves(swarm, stay)) faults.push('a move breaks the ring')
+  const lost = readyBlocks(swarm, devices).filter((one) => !readyBlocks(swarm, stay).includes(one))
+  // An open ring serves nobody: it may be planned anew where that closes it.
+  const isClosed = !serves(swarm, devices) && plan.missing.length === 0
+  if (lost.length > 0 && !isClosed) faults.push(`a move uncovers block ${lost.join()}`)
   return faults
 }
 

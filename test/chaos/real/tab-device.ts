@@ -1,11 +1,19 @@
 import type { Browser } from 'playwright-core'
 import { openBareContext, type BareContext, type BarePage } from '../../support/bare-page.ts'
-import { workerUrl } from '../../support/chromium.ts'
+import { eventually, workerUrl } from '../../support/chromium.ts'
 import type { Door } from '../../support/door.ts'
 import { PLEDGE_MB, throughDoor, type RealDevice } from './real-device.ts'
 
 /** How many times slower a slow page computes. */
 const THROTTLE = 20
+
+const BEGIN_MS = 15_000
+/** A page that was killed again and again waits for its owner's word. */
+const BEGUN = `(() => {
+  const buttons = [...document.querySelectorAll('button')]
+  buttons.find(({ textContent }) => textContent.trim() === 'Try anew')?.click()
+  return document.querySelector('[data-testid=phase]') !== null
+})()`
 
 export function createTabDevice(options: {
   readonly name: string
@@ -32,8 +40,11 @@ export function createTabDevice(options: {
       if (page !== null && !isCrashed) return
       context ??= await openBareContext(options.browser)
       await page?.close()
+      const opened = await context.open(url)
+      page = opened
+      if (!isCrashed) return
       isCrashed = false
-      page = await context.open(url)
+      await eventually('the page to begin anew', BEGIN_MS, () => opened.evaluate(BEGUN))
     },
     async kill() {
       if (page === null || isCrashed) return

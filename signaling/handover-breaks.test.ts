@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { HANDOVER_PAUSE_MS } from '../sdk/core/limits.ts'
-import { at, fakeSwarm, pledgeOf, type FakeSwarm } from '../test/support/fake-swarm.ts'
+import { at, endAnswer, fakeSwarm, pledgeOf, type FakeSwarm } from '../test/support/fake-swarm.ts'
 import { modelOf } from '../test/support/host-fixtures.ts'
 import {
   answering,
@@ -57,7 +57,7 @@ describe('room for caches', () => {
           position,
           sampled: sampled(20 + index),
         })
-      byPeer(ring, 'b').say({ kind: 'session-end', session, epoch, reason: 'stop' })
+      endAnswer(byPeer(ring, 'b'), { session, epoch }, 13)
       ring.swarm.pass(100)
     }
     const { retained } = ring.swarm.service.state()

@@ -38,9 +38,12 @@ test('tokens, laps, outcomes and times of what was answered', async () => {
   swarm.ask(asker, 'r1')
   const last = at(workers, 1)
   const { session, epoch } = last.last('session-open')
-  for (const position of [3, 4]) {
+  for (const [position, token] of [
+    [3, 5],
+    [4, 2],
+  ] as const) {
     swarm.pass(20)
-    const sampled = { token: 5, logprob: -1, top: [] }
+    const sampled = { token, logprob: -1, top: [] }
     last.say({ kind: 'session-token', session, epoch, position, sampled })
   }
   const timings = {

@@ -3,7 +3,14 @@ import type { ModelId } from '../sdk/core/ids.ts'
 import { MODEL_DRAIN_MS, PLEDGE_MS } from '../sdk/core/limits.ts'
 import { whyTooLarge } from '../sdk/core/swarm/decide-model.ts'
 import type { Manifest } from '../sdk/core/model/manifest.ts'
-import { at, fakeRing, fakeSwarm, pledgeOf, type FakePeer } from '../test/support/fake-swarm.ts'
+import {
+  at,
+  endAnswer,
+  fakeRing,
+  fakeSwarm,
+  pledgeOf,
+  type FakePeer,
+} from '../test/support/fake-swarm.ts'
 import { hashOf, modelOf } from '../test/support/host-fixtures.ts'
 
 const model = modelOf()
@@ -26,7 +33,7 @@ function choose(swarm: Swarm, name = 'other', next = served): void {
   swarm.model({ kind: 'model-chosen', name, served: next })
 }
 
-/** The answer of the newest session, from its last stage. */
+/** The answer of the newest session, from its last stage: so many tokens and the end token. */
 function answer(workers: readonly FakePeer[], count: number, promptLength = 3): void {
   const { session, epoch } = at(workers, 0).last('session-open')
   const last = at(workers, workers.length - 1)
@@ -38,7 +45,7 @@ function answer(workers: readonly FakePeer[], count: number, promptLength = 3): 
       position: promptLength + index,
       sampled: { token: 9, logprob: -1, top: [] },
     })
-  last.say({ kind: 'session-end', session, epoch, reason: 'stop' })
+  endAnswer(last, { session, epoch }, promptLength + count)
 }
 
 const endOf = (asker: FakePeer, request: string) =>
@@ -68,7 +75,7 @@ describe('a change of the model', () => {
     expect(snapshot).toMatchObject({ complete: true, change: null })
     expect(snapshot.model).toMatchObject({ id: 'other-model', layerCount: 4, contextLength: 32 })
     swarm.ask(asker, 'r1', { model: other.id, revision: 'r2', maxTokens: 2 })
-    answer(workers, 2)
+    answer(workers, 1)
     expect(endOf(asker, 'r1')?.reason).toBe('stop')
     expect(swarm.join('late', 'asker').last('welcome')).toMatchObject({
       model: 'other-model',
@@ -85,7 +92,7 @@ describe('a change of the model', () => {
     expect(swarm.service.snapshot().change).toEqual({ name: 'other', phase: 'draining', step: '' })
     answer(workers, 2)
     swarm.pass(100)
-    expect(asker.all('ask-token')).toHaveLength(2)
+    expect(asker.all('ask-token')).toHaveLength(3)
     expect(endOf(asker, 'r1')).toMatchObject({ reason: 'stop' })
     // In this order: what comes after the message is of the new model.
     const kinds = asker.inbox.map(({ kind }) => kind)

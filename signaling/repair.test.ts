@@ -2,7 +2,13 @@ import { describe, expect, test } from 'vitest'
 import { ABSENT_MS, DEAD_MS, SESSION_STALL_MS } from '../sdk/core/limits.ts'
 import { GREEDY } from '../sdk/core/sampling/params.ts'
 import type { ClientMessageOf } from '../sdk/protocol/client-to-server.ts'
-import { at, fakeSwarm, type FakePeer, type FakeSwarm } from '../test/support/fake-swarm.ts'
+import {
+  at,
+  endAnswer,
+  fakeSwarm,
+  type FakePeer,
+  type FakeSwarm,
+} from '../test/support/fake-swarm.ts'
 import { modelOf } from '../test/support/host-fixtures.ts'
 
 const model = modelOf()
@@ -115,12 +121,40 @@ describe('repair', () => {
     expect(order).toMatchObject({ history: [5, 6, 7, 11, 12], answered: 2 })
   })
 
-  test('RE5 a stage that claims more rows than the session has is refused', () => {
-    const { chain, head } = answering(1)
-    expect(() => at(chain, 0).say({ kind: 'session-ready', ...head, cached: 1, kept: 0 })).toThrow(
-      /1 rows of 0/,
-    )
-  })
+  test.each([
+    ['more rows than hold', { cached: 5, kept: 5 }],
+    ['more to send than it has', { cached: 2, kept: 3 }],
+  ])(
+    'RE5 RE1 a stage that claims %s breaks the route at once, and another one takes over',
+    (_, rows) => {
+      const { swarm, workers, chain, head } = answering(2)
+      at(chain, 1).say({ kind: 'leave' })
+      const [first] = chain
+      first?.say({ kind: 'session-ready', ...head, epoch: 2, ...rows })
+      expect(swarm.service.state().peers.get(at(chain, 0).peer)?.strikes).toBe(1)
+      swarm.pass(200)
+      const { stages, epoch } = at(workers, 5).last('session-open')
+      expect(epoch).toBe(3)
+      expect(stages.map(({ peer }) => peer)).not.toContain(first?.peer)
+    },
+  )
+
+  test.each([
+    ['a token of the model', 2, {}, 'stop'],
+    ['a token of the asker', 40, { stopIds: [40] }, 'stop'],
+    ['its length', 13, { maxTokens: 3 }, 'length'],
+  ])(
+    'RE10 an answer that is ended by %s is not opened again when its last stage leaves at once',
+    (_by, token, over, reason) => {
+      const { swarm, asker, chain, head } = answering(2, over)
+      const last = at(chain, 2)
+      last.say({ kind: 'session-token', ...head, position: 5, sampled: sampled(token) })
+      last.say({ kind: 'leave' })
+      swarm.pass(100)
+      expect(asker.all('ask-end')).toMatchObject([{ request: 'r1', reason }])
+      expect(requestOf(swarm)).toMatchObject({ state: 'done', tokens: 3, repairs: 0 })
+    },
+  )
 
   test.each([
     ['a token of the model', 2, {}, 'stop'],
@@ -240,6 +274,43 @@ describe('silence', () => {
     expect(requestOf(swarm)).toMatchObject({ repairs: 1 })
   })
 
+  test('SE10 HB7 rows that can not be there yet hold nothing up', () => {
+    const { swarm, workers, chain } = answering(1)
+    const { session } = at(chain, 0).last('session-open')
+    const nobody = swarm.join('watcher', 'watcher')
+    for (let position = 40; position < 60; position += 1) {
+      at(chain, 0).say({ ...beat, sessions: [{ session, epoch: 1, position }] })
+      passWithout(swarm, workers, nobody, 1_000)
+    }
+    expect(requestOf(swarm)).toMatchObject({ repairs: 1 })
+  })
+
+  test.each([
+    ['the first link', [5, 4, 4], [1, 1, 0], [0, 0, 0]],
+    ['the second link', [5, 5, 4], [0, 1, 1], [0, 0, 0]],
+    ['the way back', [4, 4, 4], [1, 0, 1], [0, 0, 0]],
+    ['no link, but the last stage', [5, 5, 5], [0, 0, 0], [0, 0, 1]],
+    ['no link, but a stage that computed nothing', [0, 0, 0], [0, 0, 0], [1, 0, 0]],
+  ])(
+    'SE10 where rows stopped at %s the right ones are held to account',
+    (_, rows, doubts, strikes) => {
+      const { swarm, workers, chain, head } = answering(2)
+      for (let half = 0; half < (SESSION_STALL_MS + 1_000) / 500; half += 1) {
+        for (const worker of workers) {
+          const position = rows[chain.indexOf(worker)]
+          const sessions = position === undefined ? [] : [{ ...head, position }]
+          worker.say({ ...beat, sessions })
+        }
+        swarm.pass(500)
+      }
+      const peers = chain.map(({ peer }) => swarm.service.state().peers.get(peer))
+      expect(peers.map((peer) => peer?.doubts)).toEqual(doubts)
+      expect(peers.map((peer) => peer?.strikes)).toEqual(strikes)
+      const held = chain.filter((_peer, stage) => doubts[stage] === 1 || strikes[stage] === 1)
+      for (const { peer } of held) expect(requestOf(swarm)?.stages).not.toContain(peer)
+    },
+  )
+
   test('SE10 a stage that computes has until the idle limit', () => {
     const { swarm, workers, chain } = answering(1)
     const slow = at(chain, 2)
@@ -264,7 +335,8 @@ test('RE1 of two holders the one is taken at which no link broke, until it had a
   expect(stages).not.toContain(liar.peer)
   expect(stages).not.toContain(victim.peer)
   const last = workers.find(({ peer }) => peer === stages.at(-1))
-  last?.say({ kind: 'session-end', ...head, epoch: 2, reason: 'stop' })
+  if (last === undefined) throw new Error('no last stage')
+  endAnswer(last, { ...head, epoch: 2 }, 5)
   expect([liar, victim].map(doubts)).toEqual([0.75, 0.75])
   swarm.ask(asker, 'again')
   expect(requestOf(swarm)?.state).toBe('done')

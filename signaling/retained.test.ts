@@ -23,7 +23,7 @@ function answer(
   request: string,
   prompt: number[],
 ) {
-  swarm.ask(asker, request, { prompt, maxTokens: 10 })
+  swarm.ask(asker, request, { prompt, maxTokens: 10, stopIds: [50] })
   swarm.pass(100)
   const { session, epoch } = last.last('session-open')
   const head = { session, epoch }

@@ -2,12 +2,21 @@ import { describe, expect, test } from 'vitest'
 import type { RequestId } from '../sdk/core/ids.ts'
 import { REJOIN_MS, SESSION_IDLE_MS, SESSION_OPEN_MS } from '../sdk/core/limits.ts'
 import { GREEDY } from '../sdk/core/sampling/params.ts'
-import { at, fakeRing, fakeSwarm, pledgeOf } from '../test/support/fake-swarm.ts'
+import {
+  at,
+  endAnswer,
+  fakeRing,
+  fakeSwarm,
+  pledgeOf,
+  type FakeSwarm,
+} from '../test/support/fake-swarm.ts'
 import { modelOf } from '../test/support/host-fixtures.ts'
 
 const model = modelOf()
 const sampled = (token: number) => ({ token, logprob: -0.5, top: [] })
 const ring = (stages = 3) => fakeRing(model, stages)
+const requestStates = ({ service }: FakeSwarm) =>
+  service.snapshot().requests.map(({ state }) => state)
 
 describe('sessions', () => {
   test('SE1 SE7 SE8 a question goes through the ring: open, ready, start, tokens, timings, end, close', () => {
@@ -93,7 +102,7 @@ describe('sessions', () => {
     expect(() => swarm.join('x').say({ kind: 'session-step', ...head, computeMs: 1 })).toThrow(
       /not a stage/,
     )
-    at(workers, 2).say({ kind: 'session-end', ...head, reason: 'stop' })
+    endAnswer(at(workers, 2), head)
     expect(hops()).toHaveLength(3)
   })
 
@@ -164,7 +173,7 @@ describe('sessions', () => {
     expect(ended.map((asker) => asker.peer)).toEqual(['a20'])
     expect(at(askers, 20).last('ask-end').error).toMatchObject({ code: 'too-many-requests' })
     const { session } = at(workers, 1).all('session-open')[0] ?? { session: 0 as never }
-    at(workers, 1).say({ kind: 'session-end', session, epoch: 1, reason: 'stop' })
+    endAnswer(at(workers, 1), { session, epoch: 1 })
     expect(accepted()).toContain('a4')
   })
 
@@ -189,12 +198,17 @@ describe('sessions', () => {
     for (let index = 0; index < 30; index++) {
       swarm.ask(asker, `r${index}`)
       const short = { session: at(workers, 1).last('session-open').session, epoch: 1 }
-      at(workers, 1).say({ kind: 'session-end', ...short, reason: 'stop' })
+      endAnswer(at(workers, 1), short)
     }
-    at(workers, 1).say({ kind: 'session-end', session, epoch: 1, reason: 'stop' })
+    endAnswer(at(workers, 1), { session, epoch: 1 })
     expect(asker.last('ask-end')).toMatchObject({ request: 'long', reason: 'stop' })
     for (const worker of workers)
-      expect(worker.last('session-close')).toMatchObject({ session, epoch: 1 })
+      expect(worker.all('session-close')).toContainEqual({
+        kind: 'session-close',
+        session,
+        epoch: 1,
+        retain: true,
+      })
     expect(swarm.service.snapshot().requests.at(-1)?.id).toContain('long')
   })
 
@@ -282,6 +296,35 @@ describe('sessions', () => {
     expect(swarm.service.state().peers.get(at(workers, 1).peer)?.strikes).toBe(1)
     expect(swarm.service.snapshot().requests).toMatchObject([{ state: 'done', tokens: 1 }])
   })
+
+  test.each([
+    ['the token', { token: 100, top: [] }],
+    ['one beside it', { token: 9, top: [{ token: 100, logprob: -1 }] }],
+  ])('SE3 where %s is not in the vocabulary the route breaks', (_, wrong) => {
+    const { swarm, workers, asker } = ring(2)
+    swarm.ask(asker, 'r1')
+    const head = { session: at(workers, 0).last('session-open').session, epoch: 1 }
+    const said = { ...wrong, logprob: -0.5 }
+    at(workers, 1).say({ kind: 'session-token', ...head, position: 3, sampled: said })
+    expect(asker.all('ask-token')).toEqual([])
+    expect(swarm.service.state().peers.get(at(workers, 1).peer)?.strikes).toBe(1)
+    expect(requestStates(swarm)).toEqual(['repairing'])
+  })
+
+  test.each(['stop', 'length', 'cancelled', 'error'] as const)(
+    'SE3 an end by %s that the tokens do not bear out breaks the route',
+    (reason) => {
+      const { swarm, workers, asker } = ring(2)
+      swarm.ask(asker, 'r1')
+      const head = { session: at(workers, 0).last('session-open').session, epoch: 1 }
+      const [, last] = workers
+      last?.say({ kind: 'session-token', ...head, position: 3, sampled: sampled(9) })
+      last?.say({ kind: 'session-end', ...head, reason })
+      expect(asker.all('ask-end')).toEqual([])
+      expect(swarm.service.state().peers.get(at(workers, 1).peer)?.strikes).toBe(1)
+      expect(requestStates(swarm)).toEqual(['repairing'])
+    },
+  )
 
   test('SE10 stages that never get ready, and rings that fall silent, run into their time limits', () => {
     const swarm = fakeSwarm(model, 1)

@@ -4,6 +4,7 @@ import { REQUESTS_PER_ASKER, REQUESTS_QUEUED_MAX } from '../sdk/core/limits.ts'
 import { lengthOf } from '../sdk/core/session/token-list.ts'
 import { requestKey } from '../sdk/core/swarm/apply-requests.ts'
 import { incompleteError, newlyFaulty } from '../sdk/core/swarm/decide-requests.ts'
+import { answerEnd } from '../sdk/core/swarm/answer-end.ts'
 import type { SwarmEvent } from '../sdk/core/swarm/events.ts'
 import type { RequestState, SwarmState } from '../sdk/core/swarm/state.ts'
 import { bestRoute, isOver, isRouted } from '../sdk/core/swarm/views.ts'
@@ -120,7 +121,7 @@ export function stageEvents(
   const isLast = index === request.stages.length - 1
   switch (message.kind) {
     case 'session-ready':
-      return [readyEvent(request, sender, message)]
+      return readyEvents(request, sender, message)
     case 'session-failed':
       return failureEvents(request, sender, message)
     case 'session-timings':
@@ -130,28 +131,27 @@ export function stageEvents(
         { kind: 'step-reported', key: request.key, stage: index, computeMs: message.computeMs },
       ]
     case 'session-token':
-      return tokenEvents(request, sender, isLast ? message : null)
+      return tokenEvents(state, request, isLast ? message : null)
     case 'session-end':
       if (!isLast || request.phase !== 'running')
         throw new CrowdError(
           'bad-message',
           'session-end comes from the last stage of a running session',
         )
-      return [endEvent(request, message)]
+      return endEvents(state, request, message)
   }
 }
 
-/** An end by error must say something to the asker. */
-function endEvent(request: RequestState, message: ClientMessageOf<'session-end'>): SwarmEvent {
-  const { reason } = message
-  const error =
-    reason === 'error'
-      ? {
-          code: 'stage-failed' as const,
-          message: 'the last stage ended the answer without a reason',
-        }
-      : null
-  return { kind: 'request-ended', key: request.key, reason, error }
+/** An answer that is cut short would pass for a whole one: the tokens must bear the end out. */
+function endEvents(
+  state: SwarmState,
+  request: RequestState,
+  { reason }: ClientMessageOf<'session-end'>,
+): readonly SwarmEvent[] {
+  if (reason === answerEnd(state, request))
+    return [{ kind: 'request-ended', key: request.key, reason, error: null }]
+  const what = `ended the answer with ${reason} after ${lengthOf(request.answer)} tokens`
+  return ruleBrokenBy(request, lastOf(request), what)
 }
 
 function activeRequest(state: SwarmState, session: SessionId, epoch: number): RequestState | null {
@@ -162,20 +162,23 @@ function activeRequest(state: SwarmState, session: SessionId, epoch: number): Re
 
 /** Tokens come from the last stage, one position after the other; anything else would be wrong text. */
 function tokenEvents(
+  state: SwarmState,
   request: RequestState,
-  sender: PeerId,
   message: ClientMessageOf<'session-token'> | null,
 ): readonly SwarmEvent[] {
   if (message === null || request.phase !== 'running')
     throw new CrowdError('bad-message', 'tokens come from the last stage of a running session')
-  const answered = lengthOf(request.answer)
-  const expected = request.promptLength + answered
-  if (message.position !== expected || answered >= request.maxTokens) {
-    const reason = `sent a token for position ${message.position} where ${expected} was next`
-    const error = { code: 'bad-message' as const, message: `the last stage ${reason}` }
-    return brokenBy(request, sender, error)
-  }
   const { position, sampled } = message
+  const expected = request.promptLength + lengthOf(request.answer)
+  const ids = [sampled.token, ...sampled.top.map(({ token }) => token)]
+  const unknown = ids.find((token) => token >= state.model.vocabSize)
+  const wrong =
+    position !== expected || answerEnd(state, request) !== null
+      ? `sent a token for position ${position} where ${expected} was next`
+      : unknown !== undefined
+        ? `sent token ${unknown}, which is not in the vocabulary of ${state.model.vocabSize}`
+        : null
+  if (wrong !== null) return ruleBrokenBy(request, lastOf(request), wrong)
   return [{ kind: 'token-chosen', key: request.key, position, sampled }]
 }
 
@@ -195,17 +198,22 @@ function failureEvents(
   const { key } = request
   if (isOwnFault(request, given.code)) return brokenBy(request, sender, error)
   if (PASSING_FAULTS.has(code)) {
-    const doubted = code === 'stage-lost' ? endsOf(request, sender) : []
+    const doubted = LINK_FAULTS[code]?.(request, sender) ?? []
     return [{ kind: 'session-broken', key, error, faulty: [], doubted }]
   }
   return [{ kind: 'request-ended', key, reason: 'error', error }]
 }
 
-/** Of the link from a stage to the next one. */
-function endsOf({ stages }: RequestState, sender: PeerId): PeerId[] {
+/** Faults for which one end of a link is to blame, and no third one: of that to the next stage, or of that from the one before. */
+const LINK_FAULTS: Partial<Record<ErrorCode, (request: RequestState, peer: PeerId) => PeerId[]>> = {
+  'stage-lost': (request, peer) => endsOf(request, peer, 1),
+  'bad-frame': (request, peer) => endsOf(request, peer, -1),
+}
+
+function endsOf({ stages }: RequestState, sender: PeerId, towards: 1 | -1): PeerId[] {
   const index = stages.findIndex(({ peer }) => peer === sender)
-  const next = stages[(index + 1) % stages.length]
-  return next === undefined || next.peer === sender ? [] : [sender, next.peer]
+  const other = stages.at((index + towards) % stages.length)
+  return other === undefined || other.peer === sender ? [] : [sender, other.peer]
 }
 
 function brokenBy(request: RequestState, faulty: PeerId, error: WireError): SwarmEvent[] {
@@ -220,12 +228,26 @@ function brokenBy(request: RequestState, faulty: PeerId, error: WireError): Swar
 }
 
 /** Nobody may claim rows that the session can't have, or the caches of the next stage would have a hole. */
-function readyEvent(
+function readyEvents(
   request: RequestState,
   peer: PeerId,
   { cached, kept }: ClientMessageOf<'session-ready'>,
-): SwarmEvent {
-  if (cached > request.valid || kept > cached)
-    throw new CrowdError('bad-message', `session-ready: ${cached} rows of ${request.valid}`)
-  return { kind: 'stage-ready', key: request.key, peer, cached, kept }
+): readonly SwarmEvent[] {
+  if (cached <= request.valid && kept <= cached)
+    return [{ kind: 'stage-ready', key: request.key, peer, cached, kept }]
+  const what = `claimed ${cached} rows and ${kept} to send of the ${request.valid} that hold`
+  return ruleBrokenBy(request, peer, what)
+}
+
+function ruleBrokenBy(request: RequestState, peer: PeerId, what: string): SwarmEvent[] {
+  const isLast = peer === lastOf(request)
+  const message = `${isLast ? 'the last stage' : 'a stage'} ${what}`
+  return brokenBy(request, peer, { code: 'bad-message', message })
+}
+
+/** @throws CrowdError internal for a request without a route */
+function lastOf({ stages }: RequestState): PeerId {
+  const last = stages.at(-1)
+  if (last === undefined) throw new CrowdError('internal', 'a session without stages')
+  return last.peer
 }

@@ -4,6 +4,7 @@ import type { RequestId } from '../sdk/core/ids.ts'
 import { SESSION_IDLE_MS, SESSION_OPEN_MS } from '../sdk/core/limits.ts'
 import {
   at,
+  endAnswer,
   fakeRing,
   fakeSwarm,
   type FakePeer,
@@ -46,7 +47,7 @@ test('strikes are forgotten after five good answers in a row, not before', () =>
     swarm.ask(asker, `r${asked++}`)
     const head = { session: worker.last('session-open').session, epoch: 1 }
     if (end === 'failed') failAlways(swarm, worker, { code: 'stage-failed', message: 'hiccup' })
-    else worker.say({ kind: 'session-end', ...head, reason: end })
+    else endAnswer(worker, head)
   }
   const strikes = () => swarm.service.state().peers.get(worker.peer)?.strikes
   answer('failed')
@@ -102,7 +103,7 @@ test.each([
       swarm.pass(waitMs + 200)
       expect(other.last('session-open')).toMatchObject({ session, epoch: 2 })
       expect(bad.last('session-close')).toMatchObject({ session, epoch: 1 })
-      other.say({ kind: 'session-end', session, epoch: 2, reason: 'stop' })
+      endAnswer(other, { session, epoch: 2 })
       expect(asker.last('ask-end')).toMatchObject({ request: `r${count}`, reason: 'stop' })
     }
     expect(stateOf()).toBe('failed')
@@ -152,3 +153,17 @@ test('SE10 in a running answer the first stage that had no part in a lap is blam
     0, 1, 0,
   ])
 })
+
+test.each(['bad-frame', 'stage-lost'] as const)(
+  'SE4 RE1 of a link over which %s came either end may be to blame, and no third one',
+  (code) => {
+    const { swarm, workers, asker } = ring(3)
+    swarm.ask(asker, 'r1')
+    const head = { session: at(workers, 0).last('session-open').session, epoch: 1 }
+    const error = { code, message: 'only 3 rows are here' }
+    at(workers, 1).say({ kind: 'session-failed', ...head, error })
+    const doubts = workers.map(({ peer }) => swarm.service.state().peers.get(peer)?.doubts)
+    expect(doubts).toEqual(code === 'bad-frame' ? [1, 1, 0] : [0, 1, 1])
+    expect(swarm.service.state().peers.get(at(workers, 1).peer)?.strikes).toBe(0)
+  },
+)

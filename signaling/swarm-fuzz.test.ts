@@ -111,15 +111,13 @@ function token(world: World): void {
   const worker = world.workers.find((one) => one.peer === request.stages.at(-1)?.peer)
   const head = { session: request.session, epoch: request.epoch }
   const position = request.promptLength + lengthOf(request.answer)
-  if (lengthOf(request.answer) === request.maxTokens || world.random() < 0.2)
-    say(worker, { kind: 'session-end', ...head, reason: 'stop' })
-  else
-    say(worker, {
-      kind: 'session-token',
-      ...head,
-      position,
-      sampled: { token: 1, logprob: 0, top: [] },
-    })
+  // Now and then the model's end token, and an end that comes too early.
+  const isStop = world.random() < 0.2
+  const sampled = { token: isStop ? 2 : 1, logprob: 0, top: [] }
+  if (world.random() < 0.95) say(worker, { kind: 'session-token', ...head, position, sampled })
+  const isFull = lengthOf(request.answer) + 1 === request.maxTokens
+  if (isStop || isFull)
+    say(worker, { kind: 'session-end', ...head, reason: isStop ? 'stop' : 'length' })
 }
 
 function checkPieceLinks(state: SwarmState, where: string): void {

@@ -4,8 +4,10 @@ import { FETCH_TRIES } from '../core/limits.ts'
 import type { Piece } from '../core/model/manifest.ts'
 import { fetchAll } from './fetch-all.ts'
 import { fetchPiece, type FetchPieceDeps } from './fetch-piece.ts'
+import type { HashBytes } from './hash.ts'
 import type { PeerPieces } from './peer-pieces.ts'
 import type { ShardStore } from './shard-store.ts'
+import type { Later } from './stall-limit.ts'
 
 /** Somewhere that pieces can be had by hash: the host, a file server, a hub. */
 export type PieceSource = {
@@ -42,7 +44,7 @@ export type FetchPiecesRequest = {
   readonly mayEvict?: boolean
 }
 
-/** How waiting and jitter are done; replaced in tests. */
+/** How waiting, jitter and hashing are done; replaced in tests. */
 export type DownloadTiming = {
   /** Rejects when aborted. */
   readonly wait: (ms: number, signal: AbortSignal) => Promise<void>
@@ -51,6 +53,8 @@ export type DownloadTiming = {
   readonly stallMs?: number
   /** Milliseconds of a clock that never goes back. */
   readonly now?: () => number
+  readonly later?: Later
+  readonly hash?: HashBytes
 }
 
 const BACKOFF_MS = 300
@@ -91,7 +95,8 @@ export async function fetchPieces(
     fetchedBytes += count
     report()
   }
-  const deps = { fetch: request.fetch, signal, onBytes, stallMs: timing.stallMs }
+  const { stallMs, later, hash } = timing
+  const deps = { fetch: request.fetch, signal, onBytes, stallMs, later, hash }
 
   report()
   try {
@@ -110,6 +115,7 @@ export async function fetchPieces(
       signal,
       now: timing.now ?? (() => performance.now()),
       wait: timing.wait,
+      hash,
     })
   } catch (thrown) {
     stop.abort()

@@ -1,9 +1,9 @@
 import { CrowdError } from '../core/errors.ts'
 import { FETCH_STALL_MS, PIECE_BYTES } from '../core/limits.ts'
 import type { Piece } from '../core/model/manifest.ts'
-import { hashBytes } from './hash.ts'
+import { hashBytes, type HashBytes } from './hash.ts'
 import { readBody } from './read-body.ts'
-import { createStallLimit } from './stall-limit.ts'
+import { createStallLimit, type Later } from './stall-limit.ts'
 
 export type FetchPieceDeps = {
   readonly fetch: typeof globalThis.fetch
@@ -11,6 +11,8 @@ export type FetchPieceDeps = {
   /** Bytes as they come. */
   readonly onBytes: (count: number) => void
   readonly stallMs?: number | undefined
+  readonly later?: Later | undefined
+  readonly hash?: HashBytes | undefined
 }
 
 export type FetchedPiece =
@@ -44,7 +46,7 @@ export async function fetchPiece(
   }
   // On its own: browsers refuse a fetch that is called as a method of something else.
   const { fetch } = deps
-  const stall = createStallLimit(deps.signal, deps.stallMs ?? FETCH_STALL_MS)
+  const stall = createStallLimit(deps.signal, deps.stallMs ?? FETCH_STALL_MS, deps.later)
   try {
     const response = await fetch(url, {
       signal: stall.signal,
@@ -59,7 +61,7 @@ export async function fetchPiece(
       stall.progress()
       deps.onBytes(count)
     })
-    return bytes instanceof Uint8Array ? await checked(piece, bytes) : bytes
+    return bytes instanceof Uint8Array ? await checked(piece, bytes, deps.hash) : bytes
   } catch (thrown) {
     if (deps.signal.aborted) {
       throw new CrowdError('aborted', 'the download was stopped', { cause: thrown })
@@ -125,8 +127,12 @@ async function wholeBody(
   return corrupt(`ended after ${offset} of ${piece.bytes} bytes`)
 }
 
-async function checked(piece: Piece, bytes: Uint8Array): Promise<FetchedPiece> {
-  const hash = await hashBytes(bytes)
+async function checked(
+  piece: Piece,
+  bytes: Uint8Array,
+  hashOf: HashBytes = hashBytes,
+): Promise<FetchedPiece> {
+  const hash = await hashOf(bytes)
   if (hash === piece.sha256) return { kind: 'bytes', bytes }
   return corrupt(`has hash ${hash}, expected ${piece.sha256}`)
 }

@@ -3,6 +3,8 @@ import type { PieceHash } from '../core/ids.ts'
 
 const HASH_PATTERN = /^[0-9a-f]{64}$/
 
+export type HashBytes = (bytes: Uint8Array) => Promise<PieceHash>
+
 /** SHA-256 as 64 lower-case hex digits. Plain http pages have no crypto.subtle; a library does it there. */
 export async function hashBytes(
   bytes: Uint8Array,

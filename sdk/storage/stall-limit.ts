@@ -8,23 +8,31 @@ export type StallLimit = {
   end(): void
 }
 
+/** Runs `task` after `ms` unless the returned function was called. */
+export type Later = (ms: number, task: () => void) => () => void
+
+const systemLater: Later = (ms, task) => {
+  const timer = setTimeout(task, ms)
+  return () => clearTimeout(timer)
+}
+
 /** Aborts when nothing happens for `stallMs`, or when the outer signal does. */
-export function createStallLimit(outer: AbortSignal, stallMs: number): StallLimit {
+export function createStallLimit(
+  outer: AbortSignal,
+  stallMs: number,
+  later: Later = systemLater,
+): StallLimit {
   const controller = new AbortController()
-  let timer: ReturnType<typeof setTimeout> | undefined
+  let cancel: () => void = () => undefined
   const progress = (): void => {
-    clearTimeout(timer)
-    timer = setTimeout(() => {
-      controller.abort()
-    }, stallMs)
+    cancel()
+    cancel = later(stallMs, () => controller.abort())
   }
   progress()
   return {
     signal: AbortSignal.any([outer, controller.signal]),
     progress,
     isStalled: () => controller.signal.aborted,
-    end() {
-      clearTimeout(timer)
-    },
+    end: () => cancel(),
   }
 }

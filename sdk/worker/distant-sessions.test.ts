@@ -129,12 +129,12 @@ test('a frame that comes on a lane goes on on a lane, and the page hears only of
   await sessions.open(sessionOrder(), SESSION_MODEL)
   sessions.start(sessionStart())
   await settled()
-  host.onFrame(FIRST, frame(5))
+  host.onFrame(FIRST, frame())
   await settled()
   const [[lane, bytes] = [0, new Uint8Array()]] = onLanes
   expect(lane).toBe(4)
   const data = new Float32Array(hiddenSize).fill(2)
-  expect(decodeFrame(bytes)).toMatchObject({ kind: 'activation', position: 5, data })
+  expect(decodeFrame(bytes)).toMatchObject({ kind: 'activation', position: 0, data })
   expect(passed).toEqual([])
   expect(steps).toEqual([[1, 3]])
   expect(told.slice(1)).toEqual([{ kind: 'session-step', session: 7, epoch: 1, computeMs: 3 }])
@@ -145,10 +145,10 @@ test('where frames pass the page they come to the thread and back', async () => 
   await sessions.open(sessionOrder(), SESSION_MODEL)
   sessions.start(sessionStart())
   await settled()
-  sessions.onFrame(FIRST, frame(3))
+  sessions.onFrame(FIRST, frame())
   await settled()
   expect(onLanes).toEqual([])
-  expect(passed.map((bytes) => decodeFrame(bytes))).toMatchObject([{ position: 3 }])
+  expect(passed.map((bytes) => decodeFrame(bytes))).toMatchObject([{ position: 0 }])
 })
 
 test('SE4 a frame of a stranger is refused, wherever it came', async () => {

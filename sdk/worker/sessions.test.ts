@@ -97,9 +97,22 @@ test('SE5 the position in the frame is the one that the runner truncates its cac
   const { sessions, steps, settled } = setUp()
   await sessions.open(sessionOrder(), SESSION_MODEL)
   sessions.start(sessionStart())
-  for (const position of [5, 6, 2]) sessions.onFrame(FIRST, activationBytes({ position }))
+  for (const position of [0, 1, 2, 1]) sessions.onFrame(FIRST, activationBytes({ position }))
   await settled()
-  expect(steps.map((step) => step.position)).toEqual([5, 6, 2])
+  expect(steps.map((step) => step.position)).toEqual([0, 1, 2, 1])
+})
+
+test('SE5 SE4 rows behind a hole are a bad frame of the stage before, and not computed', async () => {
+  const { sessions, told, steps, settled } = setUp()
+  await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
+  for (const position of [0, 2]) sessions.onFrame(FIRST, activationBytes({ position }))
+  await settled()
+  expect(steps.map((step) => step.position)).toEqual([0])
+  expect(told.at(-1)).toMatchObject({
+    kind: 'session-failed',
+    error: { code: 'bad-frame', message: 'rows from position 2 on, but only 1 are here' },
+  })
 })
 
 test('a frame of another hidden size, or cut short, is a bad frame', async () => {

@@ -272,6 +272,7 @@ test('RE3 a stage sends again what the next one lacks, before anything new, and 
   const { sessions, records, frames } = ring(3, [])
   records[0]?.sent.append(0, rowsAt(0, 40))
   records[0]?.sent.append(40, rowsAt(40, 1))
+  Object.assign(records[0] ?? {}, { cached: 41 })
   sessions[0]?.start({ from: 41, forward: 2, prompt: [7] })
   await settled()
   expect(

@@ -20,7 +20,7 @@ export type StageProgress = {
 
 /** The steps of one session on the runner: what they leave behind, and how long they may take. */
 export type StepRun = {
-  /** `rows`: of the step. @throws CrowdError as StageRunner.run */
+  /** `rows`: of the step. @throws CrowdError bad-frame where rows before it are missing, and as StageRunner.run */
   run(step: StageStep, rows: number): Promise<StageOutput>
   progress(): StageProgress
 }
@@ -61,6 +61,12 @@ export function createStepRun(deps: {
 
   return {
     async run(step, rows) {
+      // Not a fault of this device's runner, which would say the same: the rows came so, over a link.
+      if (step.position > record.cached)
+        throw new CrowdError(
+          'bad-frame',
+          `rows from position ${step.position} on, but only ${record.cached} are here`,
+        )
       // What fails may leave anything in the caches.
       record.cached = 0
       computing = true

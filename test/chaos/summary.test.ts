@@ -24,6 +24,11 @@ test('runs that went well, and honest ends where nobody could take over', () => 
   expect(summary.nextTokenMs).toEqual({ p50: 300, p95: 300 })
 })
 
+test('how often each disturbance was drawn', () => {
+  const { kinds } = summarise([GOOD, { ...GOOD, kind: 'host-restart' }, GOOD], 1)
+  expect(kinds).toEqual({ kill: 2, 'host-restart': 1 })
+})
+
 test.each([
   [{ ...GOOD, outcome: 'wrong' as const }, 'wrong'],
   [{ ...HONEST, hasReplica: false, outcome: 'hang' as const }, 'hang'],
@@ -41,6 +46,8 @@ test.each([
   [{ ...GOOD, kind: 'vanish' as const, noticedMs: 3_100 }, 0],
   [{ ...GOOD, kind: 'vanish' as const, noticedMs: 3_400 }, 1],
   [{ ...GOOD, nextTokenMs: 5_100 }, 1],
+  [{ ...GOOD, kind: 'lie-mute' as const, noticedMs: 16_000, nextTokenMs: 20_000 }, 0],
+  [{ ...GOOD, kind: 'lie-mute' as const, noticedMs: 16_000, nextTokenMs: 22_000 }, 1],
   [{ ...GOOD, hasReplica: false, nextTokenMs: 5_100 }, 0],
   [{ ...GOOD, noticedMs: null, nextTokenMs: null }, 0],
 ])('%j is late or not', (run, late) => {

@@ -20,6 +20,8 @@ export type ChaosSummary = {
   /** Losses that were noticed too late, or after which the next token came too late though a replica was there. */
   readonly late: number
   readonly withReplica: { readonly runs: number; readonly identical: number }
+  /** Runs by what disturbed them. */
+  readonly kinds: Readonly<Record<string, number>>
   /** Runs that should not have gone so, with what was wrong; each is had again by its seed. */
   readonly failed: readonly string[]
   readonly ok: boolean
@@ -47,17 +49,26 @@ export function summarise(runs: readonly ChaosResult[], seed: number): ChaosSumm
     nextTokenMs: percentiles(runs.map((run) => run.nextTokenMs)),
     late: runs.filter(isLate).length,
     withReplica: { runs: replaceable.length, identical: count(replaceable, 'identical') },
+    kinds: countKinds(runs),
     failed,
     ok: failed.length === 0,
   }
 }
 
-/** With a second holder the answer goes on within this, ms. */
+function countKinds(runs: readonly ChaosResult[]): Record<string, number> {
+  const kinds: Record<string, number> = {}
+  for (const { kind } of runs) kinds[kind] = (kinds[kind] ?? 0) + 1
+  return kinds
+}
+
+/** With a second holder the answer goes on within this, ms; where it takes as long to notice anything, of noticing it. */
 const NEXT_TOKEN_MS = 5_000
 
 function isLate({ kind, noticedMs, nextTokenMs, hasReplica }: ChaosResult): boolean {
   if ((noticedMs ?? 0) > noticeLimitMs(kind)) return true
-  return hasReplica && (nextTokenMs ?? 0) > NEXT_TOKEN_MS
+  const noticedAtMs = noticeLimitMs(kind)
+  const fromMs = noticedAtMs < NEXT_TOKEN_MS ? 0 : noticedAtMs
+  return hasReplica && (nextTokenMs ?? 0) > fromMs + NEXT_TOKEN_MS
 }
 
 function whyFailed(run: ChaosResult): string[] {

@@ -35,9 +35,11 @@ export async function chaosRun(
   kinds: readonly Disturbance[] = DISTURBANCES,
 ): Promise<ChaosRun> {
   const random = createRandoms(seed).stream('scene')
-  const sim = await openRing(seed, random)
   const kind = pick(random, kinds)
-  const askers = Array.from({ length: whole(random, 1, 2) }, () => sim.openAsker())
+  const sim = await openRing(seed, kind, random)
+  // Where it happens to one who asks there is another one.
+  const people = Math.max(whole(random, 1, 2), kind.startsWith('asker') ? 2 : 1)
+  const askers = Array.from({ length: people }, () => sim.openAsker())
   await sim.untilComplete(COMPLETE_MS)
   const watch = watchReactions(sim)
   const cases = await askAll(sim, askers, random)
@@ -47,7 +49,10 @@ export async function chaosRun(
   const outcomes = cases.map(({ answer, expected }) => outcomeOf(answer, expected))
   const noticed = watch.reaction()
   const nextAt = cases[0]?.answer.tokenAt[noticed?.tokens ?? Infinity]
-  const failings = struck.hasReplica ? await answersAgain(sim, random) : []
+  const failings = suffered(cases, struck)
+  if (struck.mustRecover) failings.push(...(await answersAgain(sim, random)))
+  await sim.calm()
+  failings.push(...struck.objections())
   const leaks = await sim.close()
   return {
     seed,
@@ -68,13 +73,19 @@ function stagesOf(seed: number): number {
   return whole(createRandoms(seed).stream('stages'), 2, 4)
 }
 
-async function openRing(seed: number, random: () => number): Promise<SimSwarm> {
+/** Pieces of three parts where they are what is disturbed; otherwise small ones, which cost no time. */
+const LAYER_BYTES = { large: 150_000, small: 10_000 }
+
+async function openRing(seed: number, kind: Disturbance, random: () => number): Promise<SimSwarm> {
   const stages = stagesOf(seed)
+  const sharesPieces = kind.startsWith('source')
+  const layerBytes = sharesPieces ? LAYER_BYTES.large : LAYER_BYTES.small
   const latencyMs = pick(random, [1, 4, 20, 60])
   const sim = await createSimSwarm({
     seed,
-    manifest: modelOf({ layers: 6, contextLength: 256 }),
+    manifest: modelOf({ layers: 6, contextLength: 256, layerBytes }),
     minStages: stages,
+    sharesPieces,
     weather: { latencyMs, jitterMs: latencyMs },
     hostMs: { latency: latencyMs, jitter: latencyMs },
   })
@@ -118,9 +129,21 @@ async function strike(
   await sim.pass(COMPLETE_MS, isThere)
   await sim.pass(random() * 60)
   const now = request()
-  const struck = now === undefined ? null : disturb(sim, now, kind, random)
+  const struck = now === undefined ? null : await disturb(sim, now, kind, random)
   if (struck === null) throw new Error(`the answer was not running: ${answer.end?.message ?? ''}`)
   return struck
+}
+
+/** Answers that should not have been touched; the first one is that of whoever was struck. */
+function suffered(cases: readonly Asked[], { kind, unharmed }: Struck): string[] {
+  if (unharmed === 'nobody') return []
+  return cases.slice(unharmed === 'everybody' ? 0 : 1).flatMap(({ answer, expected }) => {
+    const outcome = outcomeOf(answer, expected)
+    const why = answer.end?.message ?? ''
+    return outcome === 'identical'
+      ? []
+      : [`${kind}: the answer of ${answer.key} is ${outcome}: ${why}`]
+  })
 }
 
 const BADNESS: readonly Outcome[] = ['identical', 'honest', 'hang', 'wrong']

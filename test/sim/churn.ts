@@ -1,4 +1,5 @@
 import { pick, whole } from './randoms.ts'
+import { createLie, LIES } from './lies.ts'
 import type { SimDevice } from './sim-device.ts'
 import type { SimSwarm } from './sim-swarm.ts'
 
@@ -60,10 +61,11 @@ export const CHURN: readonly Churn[] = [
     weight: 1,
     happen(sim, random) {
       const device = one(sim, random)
-      device?.lie(true)
-      sim.plan(whole(random, 100, 5_000), () => device?.lie(false))
+      device?.lie(createLie(pick(random, LIES), () => undefined))
+      sim.plan(whole(random, 100, 5_000), () => device?.lie(null))
     },
   },
+  { weight: 1, happen: (sim, random) => pick(random, sim.askers).breakOff() },
   { weight: 2, happen: (sim, random) => one(sim, random)?.dropSocket() },
   {
     weight: 1,

@@ -1,4 +1,4 @@
-import { REPAIR_MS } from '../../sdk/core/limits.ts'
+import { REPAIR_MS, SESSION_STALL_MS } from '../../sdk/core/limits.ts'
 import { GREEDY, type SamplingParams } from '../../sdk/core/sampling/params.ts'
 import { pick, whole } from './randoms.ts'
 import type { SimAnswer } from './sim-asker.ts'
@@ -11,8 +11,11 @@ export type Outcome = 'identical' | 'honest' | 'wrong' | 'hang'
 /** A question with the answer that it must get. */
 export type Case = { readonly question: Question; readonly expected: readonly number[] }
 
-/** Silence after which an asker is left hanging: a loss is noticed in seconds, and a route is had in time or not at all. */
-const HANG_MS = REPAIR_MS + 15_000
+/**
+ * Silence after which an asker is left hanging: a loss is noticed in seconds, or where frames are kept back in
+ * SESSION_STALL_MS, by each route anew, and a route is had in time or not at all.
+ */
+const HANG_MS = REPAIR_MS + 2 * SESSION_STALL_MS
 
 /** A question of any length, sampled in any way, whose answer has at least so many tokens. */
 export async function someQuestion(
@@ -37,15 +40,18 @@ function someSampling(random: () => number): SamplingParams {
   ])
 }
 
-/** Nothing more comes: it ended, or its asker was left hanging. */
-export function isSettled({ end, tokenAt, askedAt }: SimAnswer, now: number): boolean {
-  return end !== null || now - (tokenAt.at(-1) ?? askedAt) > HANG_MS
+/** Nothing more comes: it ended, or its asker is gone or was left hanging. */
+export function isSettled({ end, isUnread, tokenAt, askedAt }: SimAnswer, now: number): boolean {
+  return end !== null || isUnread || now - (tokenAt.at(-1) ?? askedAt) > HANG_MS
 }
 
 /** What became of an answer that is settled. */
-export function outcomeOf({ end, tokens }: SimAnswer, expected: readonly number[]): Outcome {
+export function outcomeOf(
+  { end, isUnread, tokens }: SimAnswer,
+  expected: readonly number[],
+): Outcome {
   if (tokens.some((token, index) => token !== expected[index])) return 'wrong'
-  if (end === null) return 'hang'
+  if (end === null) return isUnread ? 'honest' : 'hang'
   if (end.reason === 'cancelled') return 'honest'
   if (end.reason === 'error') return end.code === 'internal' ? 'wrong' : 'honest'
   return tokens.length === expected.length ? 'identical' : 'wrong'

@@ -33,6 +33,7 @@ export async function playScenario(options: ScenarioOptions): Promise<ScenarioRe
     seed: options.seed,
     manifest: modelOf({ layers: 6, contextLength: 256 }),
     minStages: options.stages,
+    sharesPieces: true,
   })
   const random = sim.randoms.stream('scenario')
   for (let device = 0; device < options.devices; device += 1) joinSome(sim, random)

@@ -21,6 +21,8 @@ export type SimAnswer = {
   readonly tokenAt: readonly number[]
   /** null while it runs. */
   readonly end: AnswerEnd | null
+  /** Whoever asked is gone: nobody waits for it. */
+  readonly isUnread: boolean
   /** Settles at the end. */
   readonly done: Promise<void>
   /** Gives up. */
@@ -40,7 +42,13 @@ export type SimAsker = {
   readonly gate: Gate
   readonly signaling: SimSignaling
   readonly isConnected: boolean
+  /** It closed its page, or its device is gone. */
+  readonly isGone: boolean
   ask(question: Question): SimAnswer
+  /** The connection breaks, which the host notices after so long; the page comes back by itself. */
+  breakOff(hostMs?: number): void
+  /** The device is gone without a word; the host notices after so long. */
+  vanish(afterMs: number): void
   close(): void
 }
 
@@ -65,6 +73,7 @@ export function createSimAsker(deps: SimAskerDeps, name: string): SimAsker {
     random,
   })
   let isConnected = false
+  let isClosed = false
   let asked = 0
   /** Of the newest question; more than one where the host was lost in the middle. */
   let requests = 0
@@ -92,12 +101,21 @@ export function createSimAsker(deps: SimAskerDeps, name: string): SimAsker {
     get isConnected() {
       return isConnected
     },
+    get isGone() {
+      return isClosed || gate.isDead
+    },
     ask(question) {
       asked += 1
       requests = 0
-      return follow(client, question, { key: `${name}/r${asked}`, now: gate.now })
+      return follow(client, question, { key: `${name}/r${asked}`, gate })
+    },
+    breakOff: (hostMs) => signaling.drop('transport close', hostMs),
+    vanish(afterMs) {
+      signaling.abandon(afterMs)
+      gate.kill()
     },
     close() {
+      isClosed = true
       client.close()
       signaling.close()
     },
@@ -107,8 +125,9 @@ export function createSimAsker(deps: SimAskerDeps, name: string): SimAsker {
 function follow(
   client: Client,
   question: Question,
-  { key, now }: { readonly key: string; now(): number },
+  { key, gate }: { readonly key: string; readonly gate: Gate },
 ): SimAnswer {
+  const { now } = gate
   const tokens: number[] = []
   const tokenAt: number[] = []
   const abort = new AbortController()
@@ -142,6 +161,9 @@ function follow(
     tokenAt,
     get end() {
       return end
+    },
+    get isUnread() {
+      return gate.isDead
     },
     cancel: () => abort.abort(),
   }

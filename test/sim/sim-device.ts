@@ -1,18 +1,20 @@
-import type { PeerId } from '../../sdk/core/ids.ts'
+import type { PeerId, PieceHash } from '../../sdk/core/ids.ts'
 import type { Manifest } from '../../sdk/core/model/manifest.ts'
 import type { Lane } from '../../sdk/net/channel.ts'
 import { createConnector } from '../../sdk/net/connector.ts'
 import type { Timers } from '../../sdk/net/timers.ts'
+import type { ClientMessage } from '../../sdk/protocol/client-to-server.ts'
 import type { StageStep } from '../../sdk/runtime/stage-runner.ts'
 import { createSessions } from '../../sdk/worker/sessions.ts'
 import { createWorker } from '../../sdk/worker/worker.ts'
 import type { Worker } from '../../sdk/worker/worker-snapshot.ts'
 import { createGate, type Gate } from './gate.ts'
+import type { Lie } from './lies.ts'
 import type { SimHost } from './sim-host.ts'
 import type { SimLinks } from './sim-links.ts'
+import { createSimStore, simFetch, type PieceBytes } from './sim-pieces.ts'
 import { createSimRunner, type SimRunner } from './sim-runner.ts'
 import { createSimSignaling, type SimSignaling } from './sim-signaling.ts'
-import { createSimStore, simFetch } from './sim-store.ts'
 
 export type DeviceOptions = {
   readonly pledgeBytes: number
@@ -36,6 +38,8 @@ export type SimDevice = {
   /** The page that is open, or was last. */
   readonly life: PageLife
   readonly isAlive: boolean
+  /** Pieces that it has stored. */
+  readonly stored: number
   /** The tab is closed and has no time for a word: its socket breaks, its links fall silent. */
   kill(): void
   /** The device loses power or its network: nobody is told anything. */
@@ -46,8 +50,10 @@ export type SimDevice = {
   thaw(): void
   /** Steps take so many times as long from now on. */
   slow(factor: number): void
-  /** From now on every frame that it sends is garbage, or no more. */
-  lie(isLying: boolean): void
+  /** From now on it lies so; null = no more. */
+  lie(lie: Lie | null): void
+  /** Says something to the host, whatever its worker does. */
+  say(message: ClientMessage): void
   dropSocket(): void
   /** The page is opened again, by the same identity and with the pieces that are stored. */
   reopen(): void
@@ -58,11 +64,16 @@ export type SimDeviceDeps = {
   readonly host: SimHost
   readonly links: SimLinks
   readonly manifest: Manifest
+  readonly pieces: PieceBytes
+  /** It fetches from other devices, and gives. */
+  readonly sharesPieces: boolean
   /** One way to the host, ms. */
   delayMs(): number
   readonly random: () => number
   /** Called before each step of this device. */
   beforeStep(device: SimDevice, step: StageStep): void
+  /** Called after a piece was stored. */
+  onStored(device: SimDevice, hash: PieceHash, bytes: Uint8Array): void
 }
 
 /** The host gives a socket up after this long without an answer: its ping and the limit for the answer. */
@@ -78,9 +89,13 @@ export function createSimDevice(
   // A name that the simulator chooses is an id without a parser.
   const peer = name as PeerId
   const { clock, random } = deps
-  const store = createSimStore()
+  let stored = 0
+  const store = createSimStore((hash, bytes) => {
+    stored += 1
+    deps.onStored(device, hash, bytes)
+  })
   let factor = 1
-  let isLying = false
+  let lies: Lie | null = null
   let life = open()
 
   function open(): PageLife {
@@ -88,13 +103,17 @@ export function createSimDevice(
     const { host, delayMs, links, manifest } = deps
     const { replayBytes } = options
     const replay = replayBytes === undefined ? {} : { replayBytes }
-    const signaling = createSimSignaling({
+    const honest = createSimSignaling({
       gate,
       host,
-      entry: { peer, name, role: 'worker' },
+      entry: { peer, name, role: 'worker', sharesPieces: deps.sharesPieces },
       delayMs,
       random,
     })
+    const signaling: SimSignaling = {
+      ...honest,
+      send: (message) => (lies?.message?.(message) ?? [message]).every(honest.send),
+    }
     const runner = createSimRunner({
       timers: gate,
       stepMs: (rows) => options.stepMs(rows) * factor,
@@ -112,7 +131,13 @@ export function createSimDevice(
         runner,
         makeSessions: (parts) => createSessions({ ...parts, ...replay }),
         store,
-        fetchPieces: simFetch(store, gate, FETCH_BYTES_PER_MS),
+        fetchPieces: simFetch({
+          store,
+          timers: gate,
+          pieces: deps.pieces,
+          random,
+          bytesPerMs: FETCH_BYTES_PER_MS,
+        }),
         loadManifest: () => Promise.resolve(manifest),
         now: gate.now,
         later: (ms, task) => gate.after(ms, task),
@@ -123,11 +148,9 @@ export function createSimDevice(
     return { gate, signaling, runner, worker }
   }
 
-  /** Flips bits behind the header of a frame; hellos are too short to have any. */
-  function tamper(lane: Lane, message: Uint8Array): Uint8Array {
-    const at = message.length - 1
-    if (isLying && lane === 'bulk' && at > 60) message[at] = (message[at] ?? 0) ^ 0x55
-    return message
+  /** False: it keeps the message to itself. */
+  function tamper(lane: Lane, message: Uint8Array): boolean {
+    return lane !== 'bulk' || lies?.frame?.(message) !== 'kept'
   }
 
   const silence = (): number =>
@@ -137,6 +160,9 @@ export function createSimDevice(
     peer,
     get life() {
       return life
+    },
+    get stored() {
+      return stored
     },
     get isAlive() {
       return !life.gate.isDead && life.worker.snapshot().phase !== 'left'
@@ -162,9 +188,10 @@ export function createSimDevice(
     slow(times) {
       factor = times
     },
-    lie(lies) {
-      isLying = lies
+    lie(lie) {
+      lies = lie
     },
+    say: (message) => void life.signaling.send(message),
     dropSocket: () => life.signaling.drop('transport close'),
     reopen() {
       if (device.isAlive) device.kill()

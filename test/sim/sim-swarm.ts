@@ -1,4 +1,5 @@
 import { emptySwarm, type SwarmState } from '../../sdk/core/swarm/state.ts'
+import type { PieceHash } from '../../sdk/core/ids.ts'
 import type { SwarmEvent } from '../../sdk/core/swarm/events.ts'
 import type { Manifest } from '../../sdk/core/model/manifest.ts'
 import { isComplete, isOver } from '../../sdk/core/swarm/views.ts'
@@ -9,6 +10,7 @@ import { createSimAsker, type SimAsker } from './sim-asker.ts'
 import { createSimDevice, type DeviceOptions, type SimDevice } from './sim-device.ts'
 import { createSimHost, type SimHost } from './sim-host.ts'
 import { createSimLinks, type LinkWeather, type SimLinks } from './sim-links.ts'
+import { withPieces } from './sim-pieces.ts'
 import { openUnsplit, type Unsplit } from './unsplit.ts'
 import { createVirtualClock, type VirtualClock } from './virtual-clock.ts'
 
@@ -16,6 +18,8 @@ export type SimOptions = {
   readonly seed: number
   readonly manifest: Manifest
   readonly minStages: number
+  /** Devices fetch from each other; from the host alone when absent. */
+  readonly sharesPieces?: boolean
   readonly weather?: Partial<LinkWeather>
   /** Way between a peer and the host, ms: latency and jitter. */
   readonly hostMs?: { readonly latency: number; readonly jitter: number }
@@ -31,6 +35,7 @@ export type SimSwarm = {
   readonly randoms: Randoms
   readonly unsplit: Unsplit
   readonly devices: readonly SimDevice[]
+  readonly askers: readonly SimAsker[]
   join(options: DeviceOptions): SimDevice
   openAsker(): SimAsker
   /** Something that happens to the swarm, later; it happens before the end. */
@@ -45,6 +50,8 @@ export type SimSwarm = {
   pass(ms: number, done?: () => boolean): Promise<boolean>
   /** What broke a rule so far. */
   readonly objections: readonly string[]
+  /** Something broke a rule that only a scene knows. */
+  object(what: string): void
   /** A number for everything that the host went through, in its order and at its times. */
   readonly fingerprint: number
   /** Sends everybody home and says what is left over of them. */
@@ -58,7 +65,8 @@ const KEPT_MS = 900_000
 const GOODBYE_MS = 60_000
 
 export async function createSimSwarm(options: SimOptions): Promise<SimSwarm> {
-  const { manifest, minStages } = options
+  const { minStages } = options
+  const { manifest, pieces } = withPieces(options.manifest)
   const randoms = createRandoms(options.seed)
   const clock = createVirtualClock()
   const { latency, jitter } = options.hostMs ?? { latency: 3, jitter: 2 }
@@ -88,11 +96,22 @@ export async function createSimSwarm(options: SimOptions): Promise<SimSwarm> {
   })
   const devices: SimDevice[] = []
   const askers: SimAsker[] = []
+  const objections: string[] = []
 
   function way(name: string): { random: () => number; delayMs(): number } {
     const random = randoms.stream(name)
     return { random, delayMs: () => latency + random() * jitter }
   }
+
+  /** A piece with the wrong bytes would be computed with. */
+  function onStored({ peer }: SimDevice, hash: PieceHash, bytes: Uint8Array): void {
+    const right = pieces.get(hash)
+    if (right === undefined || Buffer.compare(right, bytes) !== 0)
+      object(`${peer} stored a piece whose hash is not ${hash}`)
+  }
+
+  const object = (what: string): void =>
+    void objections.push(`${what}, at ${clock.now().toFixed(0)} ms`)
 
   async function calm(): Promise<void> {
     await clock.run(Infinity, () => planned === 0)
@@ -125,6 +144,7 @@ export async function createSimSwarm(options: SimOptions): Promise<SimSwarm> {
     randoms,
     unsplit: await openUnsplit(manifest),
     devices,
+    askers,
     join(deviceOptions) {
       const name = `d${devices.length}`
       const device = createSimDevice(
@@ -133,8 +153,11 @@ export async function createSimSwarm(options: SimOptions): Promise<SimSwarm> {
           host,
           links,
           manifest,
+          pieces,
+          sharesPieces: options.sharesPieces ?? false,
           ...way(name),
           beforeStep: options.beforeStep ?? (() => undefined),
+          onStored,
         },
         name,
         deviceOptions,
@@ -160,10 +183,15 @@ export async function createSimSwarm(options: SimOptions): Promise<SimSwarm> {
     untilComplete: (limitMs) =>
       clock.run(
         clock.now() + limitMs,
-        () => isComplete(host.state()) && askers.every(({ isConnected }) => isConnected),
+        () =>
+          isComplete(host.state()) &&
+          askers.every(({ isConnected, isGone }) => isConnected || isGone),
       ),
     pass: (ms, done) => clock.run(clock.now() + ms, done),
-    objections: watch.objections,
+    get objections() {
+      return [...watch.objections, ...objections]
+    },
+    object,
     get fingerprint() {
       return fingerprint
     },

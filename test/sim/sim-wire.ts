@@ -6,8 +6,8 @@ import type { Gate } from './gate.ts'
 
 export type WireEnd = {
   readonly gate: Gate
-  /** What this end's device makes of a message before it goes out. */
-  tamper(lane: Lane, message: Uint8Array): Uint8Array
+  /** What this end's device makes of a message before it goes out; false = it doesn't. */
+  tamper(lane: Lane, message: Uint8Array): boolean
 }
 
 export type WireDeps = {
@@ -50,7 +50,8 @@ export function createSimWire({ clock, delayMs, a, b }: WireDeps): SimWire {
       send(lane, message) {
         if (own.events.closed) throw new CrowdError('link-closed', 'the link is closed')
         // A copy, as a network makes: what the sender does with its buffer later must not be seen.
-        const sent = own.tamper(lane, new Uint8Array(message))
+        const sent = new Uint8Array(message)
+        if (!own.tamper(lane, sent)) return
         deliver(other, lane, sent.length, () => other.events.message(lane, sent))
       },
       bufferedBytes: () => 0,

@@ -1,5 +1,5 @@
 import { GREEDY } from '../../sdk/core/sampling/params.ts'
-import type { PairId, PeerId, RequestId } from '../../sdk/core/ids.ts'
+import type { PairId, PeerId, RequestId, SessionId } from '../../sdk/core/ids.ts'
 import type { Manifest } from '../../sdk/core/model/manifest.ts'
 import type { ClientMessage, ClientMessageOf } from '../../sdk/protocol/client-to-server.ts'
 import { parseServerMessage } from '../../sdk/protocol/parse.ts'
@@ -184,6 +184,17 @@ export function obey(peer: Pick<FakePeer, 'say'>, message: ServerMessage, memory
       cached: 0,
       kept: 0,
     })
+}
+
+/** The last stage of a running answer chooses the end token of `modelOf()`, and says the end. */
+export function endAnswer(
+  last: Pick<FakePeer, 'say'>,
+  head: { readonly session: SessionId; readonly epoch: number },
+  position = 3,
+): void {
+  const sampled = { token: 2, logprob: -0.5, top: [] }
+  last.say({ kind: 'session-token', ...head, position, sampled })
+  last.say({ kind: 'session-end', ...head, reason: 'stop' })
 }
 
 /** A complete ring of workers `w0`, `w1`, … and somebody who asks. */

@@ -61,7 +61,7 @@ export function activationBytes(change: Partial<ActivationFrame> = {}): Uint8Arr
     session: 7 as SessionId,
     epoch: 1,
     step: 0,
-    position: 5,
+    position: 0,
     tokenCount: 1,
     hiddenSize,
     sample: true,

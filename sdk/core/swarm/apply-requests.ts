@@ -140,15 +140,19 @@ export function sessionStarted(
   }))
 }
 
-/** A stage that computed rows is progress too: a long prompt takes a while. */
+/**
+ * A stage that computed rows is progress too: a long prompt takes a while. Rows that can't be there yet count as those
+ * that can, or an answer could be held up for as long as somebody likes.
+ */
 export function gotOn(state: SwarmState, event: EventOf<'beat'>, now: number): SwarmState {
   let next = state
   for (const { session, epoch, position } of event.sessions) {
     for (const request of state.requests.values()) {
       if (request.session !== session || request.epoch !== epoch || !isRouted(request)) continue
       const stage = request.stages.findIndex(({ peer }) => peer === event.peer)
-      if (position <= (request.positions[stage] ?? Infinity)) continue
-      const positions = request.positions.with(stage, position)
+      const rows = Math.min(position, request.promptLength + lengthOf(request.answer))
+      if (rows <= (request.positions[stage] ?? Infinity)) continue
+      const positions = request.positions.with(stage, rows)
       next = withRequest(next, request.key, (was) => ({ ...was, positions, progressAt: now }))
     }
   }

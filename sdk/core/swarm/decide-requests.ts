@@ -10,6 +10,7 @@ import {
 } from '../limits.ts'
 import { blockCount, describeRange } from '../model/block-range.ts'
 import { uncovered } from '../plan/tiling.ts'
+import { lengthOf } from '../session/token-list.ts'
 import { swarmAdvice } from './advice.ts'
 import { createAdmission, crowdedOut, rowsOf } from './admission.ts'
 import { openMissing } from './decide-pairs.ts'
@@ -41,17 +42,21 @@ export function decideRequests(state: SwarmState, now: number): readonly Decisio
   return decisions
 }
 
-/** Why an answer can't go on, and the devices that it counts against. */
-type Broken = { readonly error: WireError; readonly faulty: readonly PeerId[] }
+/** Why an answer can't go on, the devices that it counts against, and those of which one may be to blame. */
+type Broken = {
+  readonly error: WireError
+  readonly faulty: readonly PeerId[]
+  readonly doubted?: readonly PeerId[]
+}
 
-function breakOff(request: RequestState, { error, faulty }: Broken): Decision[] {
+function breakOff(request: RequestState, { error, faulty, doubted = [] }: Broken): Decision[] {
   const reason = `answers broke off here again and again: ${error.message}`
   const strikes = newlyFaulty(request, faulty).map((peer): Decision => ({
     kind: 'struck',
     peer,
     reason,
   }))
-  return [...strikes, { kind: 'session-broken', key: request.key, error, faulty }]
+  return [...strikes, { kind: 'session-broken', key: request.key, error, faulty, doubted }]
 }
 
 /** One answer that nobody can go on with is one fault of each device, however often it is tried. */
@@ -102,11 +107,31 @@ function awaitsNext(state: SwarmState, stages: readonly RouteEntry[], stage: Rou
 function mute(state: SwarmState, request: RequestState, now: number): Broken {
   const seconds = Math.round((now - request.progressAt) / 1_000)
   const error = wireError('timeout', `no token for ${seconds} s`)
+  if (stallLimitMs(state, request) === SESSION_STALL_MS) return { error, ...heldUp(request) }
   const unheard = request.answer === null ? -1 : request.stageMs.indexOf(null)
   // -1 = all had a part, or there was no lap yet: the last one owes the token.
   const suspect = request.stages.at(unheard)?.peer
   const isSilent = suspect !== undefined && !computes(state, suspect, now)
   return { error, faulty: isSilent ? [suspect] : [] }
+}
+
+/**
+ * By what the stages say that they computed: the ends of the link over which rows went and did not come, or the stage that
+ * has all it needs, the last one where nobody lacks any.
+ */
+function heldUp({
+  stages,
+  positions,
+  promptLength,
+  answer,
+}: RequestState): Pick<Broken, 'faulty' | 'doubted'> {
+  const rows = promptLength + lengthOf(answer)
+  const behind = positions.findIndex((own, stage) => own < (positions[stage - 1] ?? rows))
+  const [before, own] = [stages.at(behind - 1)?.peer, stages.at(behind)?.peer]
+  if (before === undefined || own === undefined) return { faulty: [] }
+  // Its first rows of an epoch the first stage has from the host.
+  const isByLink = behind > 0 || (behind === 0 && positions[0] !== 0)
+  return isByLink && before !== own ? { faulty: [], doubted: [before, own] } : { faulty: [own] }
 }
 
 /** It told of new steps within the time that one step may take: slow, e.g. with a long prompt, not silent. */

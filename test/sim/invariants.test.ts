@@ -82,6 +82,8 @@ test('coverage: an order must not take the last ready copy of a block', () => {
   expect(moved(two(ALL), { start: 0, end: 2 })).toEqual([])
   expect(moved(two({ start: 2, end: 8 }), { start: 0, end: 2 })).toHaveLength(2)
   expect(moved(two({ start: 2, end: 8 }), null)).toHaveLength(2)
+  const open = ready(after(EMPTY, ...joined(ANN), assigned(ANN, { start: 0, end: 4 })), ANN)
+  expect(moved(open, { start: 4, end: 8 })).toEqual([])
   // Not the order's doing: nothing was covered before.
   expect(coverageHolds(EMPTY, assigned(ANN, null), EMPTY)).toEqual([])
 })

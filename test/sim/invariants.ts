@@ -3,18 +3,22 @@ import { createStageSizes } from '../../sdk/core/plan/memory.ts'
 import { requestKey } from '../../sdk/core/swarm/apply-requests.ts'
 import type { SwarmEvent } from '../../sdk/core/swarm/events.ts'
 import type { PeerState, SwarmState } from '../../sdk/core/swarm/state.ts'
-import { isOver, isReady } from '../../sdk/core/swarm/views.ts'
+import { bestRoute, isOver, isReady } from '../../sdk/core/swarm/views.ts'
 
 /** What must hold after every event of the host. Each check gives its objections; none is the rule. */
 export type Check = (before: SwarmState, event: SwarmEvent, after: SwarmState) => string[]
 
-/** A block that had a ready holder is not without one because of an order, unless its holder's pledge shrank under it. */
+/**
+ * A block that had a ready holder is not without one because of an order, unless its holder's pledge shrank under it, or
+ * the ring is open: such a one may be planned anew.
+ */
 export const coverageHolds: Check = (before, event, after) => {
   if (event.kind !== 'assigned') return []
   const had = readyBlocks(before)
   const has = readyBlocks(after)
   const peer = before.peers.get(event.peer)
   if (peer !== undefined && isTooLarge(before, peer)) return []
+  if (bestRoute(before, false) === null) return []
   return [...had]
     .filter((block) => !has.has(block))
     .map((block) => `block ${block} has no holder any more: ${event.peer} was moved`)

@@ -171,7 +171,7 @@ function openMessages(state: SwarmState, key: string): Outgoing[] {
       history: index === stages.length - 1 ? history : [],
       promptLength: request.promptLength,
       answered: lengthOf(request.answer),
-      valid: request.valid,
+      valid: request.valid[index] ?? 0,
       maxTokens: request.maxTokens,
       stopIds: stopIds.slice(0, STOP_IDS_MAX),
     },

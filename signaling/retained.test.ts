@@ -25,11 +25,15 @@ function answer(
 ) {
   swarm.ask(asker, request, { prompt, maxTokens: 10, stopIds: [50] })
   swarm.pass(100)
-  const { session, epoch } = last.last('session-open')
-  const head = { session, epoch }
-  last.say({ kind: 'session-token', ...head, position: prompt.length, sampled: sampled(50) })
-  last.say({ kind: 'session-end', ...head, reason: 'stop' })
+  const { session } = last.last('session-open')
+  finish(last, prompt.length)
   return session
+}
+
+function finish(last: FakePeer, position: number): void {
+  const { session, epoch } = last.last('session-open')
+  last.say({ kind: 'session-token', session, epoch, position, sampled: sampled(50) })
+  last.say({ kind: 'session-end', session, epoch, reason: 'stop' })
 }
 
 test('RE9 the next question of a conversation goes on with the session of the one before', () => {
@@ -51,6 +55,44 @@ test('RE9 only as much is taken over as both texts begin with, and never the las
   answer(again, 'r1', PROMPT)
   again.swarm.ask(again.asker, 'r2', { prompt: PROMPT, maxTokens: 10 })
   expect(again.last.last('session-open')).toMatchObject({ epoch: 2, valid: 19 })
+})
+
+test('RE9 a device that missed a change of text is believed only the rows that all texts of the session begin with', () => {
+  const { swarm, workers, asker } = setUp()
+  workers.push(swarm.worker('w2'))
+  swarm.pass(1_000)
+  const routeOf = (request: string) => {
+    const { stages } = asker.all('ask-accepted').findLast((one) => one.request === request)!
+    return stages.map(({ peer }) => workers.find((worker) => worker.peer === peer)!)
+  }
+  answer({ swarm, asker, last: workers[1]! }, 'r1', PROMPT)
+  // Twice another text: 19 rows in common with the first, 18 of these with the second.
+  for (const [request, shared] of [
+    ['r2', 19],
+    ['r3', 18],
+  ] as const) {
+    const prompt = [...PROMPT.slice(0, shared), 70, 71, 72]
+    swarm.ask(asker, request, { prompt, maxTokens: 10, stopIds: [50] })
+    swarm.pass(100)
+    for (const worker of routeOf(request)) expect(worker.last('session-open').valid).toBe(shared)
+    if (request === 'r2') finish(routeOf(request).at(-1)!, prompt.length)
+  }
+  const route = routeOf('r3')
+  const last = route.at(-1)!
+  const { session, epoch } = last.last('session-open')
+  for (const [index, token] of [60, 61].entries())
+    last.say({
+      kind: 'session-token',
+      session,
+      epoch,
+      position: 21 + index,
+      sampled: sampled(token),
+    })
+  const other = workers.find((worker) => !route.includes(worker))!
+  last.say({ kind: 'leave' })
+  swarm.pass(100)
+  expect(route[0]!.last('session-open')).toMatchObject({ session, epoch: epoch + 1, valid: 22 })
+  expect(other.last('session-open')).toMatchObject({ session, epoch: epoch + 1, valid: 18 })
 })
 
 test('another text begins another session', () => {

@@ -233,9 +233,10 @@ function readyEvents(
   peer: PeerId,
   { cached, kept }: ClientMessageOf<'session-ready'>,
 ): readonly SwarmEvent[] {
-  if (cached <= request.valid && kept <= cached)
+  const valid = request.valid[request.stages.findIndex((stage) => stage.peer === peer)] ?? 0
+  if (cached <= valid && kept <= cached)
     return [{ kind: 'stage-ready', key: request.key, peer, cached, kept }]
-  const what = `claimed ${cached} rows and ${kept} to send of the ${request.valid} that hold`
+  const what = `claimed ${cached} rows and ${kept} to send of the ${valid} that hold`
   return ruleBrokenBy(request, peer, what)
 }
 

@@ -45,7 +45,9 @@ export function asked(state: SwarmState, event: EventOf<'asked'>, now: number): 
     stages: [],
     leaving: [],
     moved: null,
-    valid: 0,
+    valid: [],
+    sharedRows: Infinity,
+    followers: [],
     ready: [],
     answer: listOf(event.answered ?? []),
     broken: null,
@@ -77,7 +79,7 @@ export function sessionOpened(
     stages: event.stages,
     leaving: leavingAfter(request, event),
     moved: event.isMove === true ? moveOf(request, now) : request.moved,
-    valid: event.valid,
+    ...validAfter(state, request, event),
     stageMs: event.stages.map(() => null),
     prediction: predictLap(state, event.stages),
     wireMs: [],
@@ -89,6 +91,25 @@ export function sessionOpened(
   if (event.session !== state.nextSession) return sessionReleased(next, event.session)
   // Unsigned 32-bit, and 0 stays free.
   return { ...next, nextSession: event.session >= 0xffff_ffff ? 1 : event.session + 1 }
+}
+
+/** A device that was away may come back with rows of a text that the session had before: only what all begin with holds. */
+function validAfter(
+  { retained }: SwarmState,
+  request: RequestState,
+  { session, stages, valid }: EventOf<'session-opened'>,
+): Pick<RequestState, 'valid' | 'sharedRows' | 'followers'> {
+  const former = retained.get(session)
+  const sharedRows = former ? Math.min(former.sharedRows, valid) : request.sharedRows
+  const followers = former ? former.stages.map(({ peer }) => peer) : request.followers
+  return {
+    valid: stages.map(({ peer }) =>
+      followers.includes(peer) ? valid : Math.min(valid, sharedRows),
+    ),
+    sharedRows,
+    // Those of the former text cut it with this epoch; that they did they say with their answer.
+    followers: former ? [] : followers,
+  }
 }
 
 /** Whoever is left although it is there keeps what it has; a part in the new route ends that. */
@@ -109,7 +130,11 @@ export function stageReady(state: SwarmState, event: EventOf<'stage-ready'>): Sw
   return withRequest(state, event.key, (request) =>
     request.ready.some((stage) => stage.peer === peer)
       ? request
-      : { ...request, ready: [...request.ready, { peer, cached, kept }] },
+      : {
+          ...request,
+          ready: [...request.ready, { peer, cached, kept }],
+          followers: [...new Set([...request.followers, peer])],
+        },
   )
 }
 
@@ -232,14 +257,15 @@ function endOf(answer: TokenList): TokenList {
 /** An answer that came to its end may be asked about; its stages are whole. */
 function withRetained(
   { retained, retainMs }: SwarmState,
-  { phase, session, epoch, stages, prompt, answer }: RequestState,
+  { phase, session, epoch, stages, prompt, answer, sharedRows }: RequestState,
   { reason }: EventOf<'request-ended'>,
   now: number,
 ): SwarmState['retained'] {
   const isWhole = phase === 'running' && reason !== 'error' && answer !== null
   if (session === null || !isWhole || retainMs === 0) return retained
   const text = [...prompt, ...tokensOf(answer)]
-  return new Map(retained).set(session, { session, epoch, stages, text, since: now })
+  const kept = { session, epoch, stages, text, sharedRows, since: now }
+  return new Map(retained).set(session, kept)
 }
 
 export function sessionReleased(state: SwarmState, session: SessionId): SwarmState {

@@ -163,8 +163,12 @@ export type RequestState = {
   /** Not part of the route any more, but there if it breaks before the next token. */
   readonly leaving: readonly Leaving[]
   readonly moved: Move | null
-  /** Rows of the session from earlier epochs that hold for this one. */
-  readonly valid: number
+  /** Rows of the session from earlier epochs that hold for this one, by stage. */
+  readonly valid: readonly number[]
+  /** With how many rows all texts begin that the session ever had; Infinity = it had this one only. */
+  readonly sharedRows: number
+  /** Devices that opened it with this text, so that they have no rows of another one any more. */
+  readonly followers: readonly PeerId[]
   readonly ready: readonly StageReady[]
   /** Tokens of the answer so far. */
   readonly answer: TokenList
@@ -224,6 +228,8 @@ export type Retained = {
   readonly stages: readonly RouteEntry[]
   /** Prompt and answer. */
   readonly text: readonly number[]
+  /** As in RequestState. */
+  readonly sharedRows: number
   /** When the answer ended, ms. */
   readonly since: number
 }

@@ -58,6 +58,9 @@ async function openClient(deps: BrowserClientsDeps, manifest: Manifest): Promise
     revision: manifest.revision,
     contextLength: manifest.contextLength,
     newRequestId: () => randomHex(8) as RequestId,
-    later: laterAwake((ms, task) => timers.after(ms, task)),
+    later: laterAwake(
+      (ms, task) => timers.after(ms, task),
+      () => performance.now(),
+    ),
   })
 }

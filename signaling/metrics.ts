@@ -30,7 +30,7 @@ export function createHostMetrics(state: () => SwarmState): HostMetrics {
   addGauges(registry, state)
   const requests = new Counter({
     name: 'crowdinfer_requests_total',
-    help: 'Requests that ended, by outcome. cancelled = by the asker, who also does that at a stop string.',
+    help: 'Requests that ended, by outcome. cancelled = by the asker, at a stop string too, or with its connection, after which it may ask on.',
     labelNames: ['outcome'],
     registers: [registry],
   })
@@ -59,7 +59,10 @@ export function createHostMetrics(state: () => SwarmState): HostMetrics {
       if (event.kind === 'token-chosen') tokens.inc({ kind: 'answer' })
       if (event.kind === 'session-started') {
         const request = after.requests.get(event.key)
-        tokens.inc({ kind: 'prompt' }, request?.promptLength ?? 0)
+        // Not again where the answer goes on over another route, or for an asker that came back.
+        const isFirst = request?.startedAt === request?.progressAt
+        if (request?.resumed === false && isFirst)
+          tokens.inc({ kind: 'prompt' }, request.promptLength)
       }
       if (event.kind !== 'request-ended') return
       requests.inc({ outcome: event.reason })

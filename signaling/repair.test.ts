@@ -156,23 +156,6 @@ describe('repair', () => {
     },
   )
 
-  test.each([
-    ['a token of the model', 2, {}, 'stop'],
-    ['a token of the asker', 40, { stopIds: [40] }, 'stop'],
-    ['its length', 13, { maxTokens: 3 }, 'length'],
-  ])(
-    'RE10 an answer that is ended by %s is not opened again when its last stage leaves at once',
-    (_by, token, over, reason) => {
-      const { swarm, asker, chain, head } = answering(2, over)
-      const last = at(chain, 2)
-      last.say({ kind: 'session-token', ...head, position: 5, sampled: sampled(token) })
-      last.say({ kind: 'leave' })
-      swarm.pass(100)
-      expect(asker.all('ask-end')).toMatchObject([{ request: 'r1', reason }])
-      expect(requestOf(swarm)).toMatchObject({ state: 'done', tokens: 3, repairs: 0 })
-    },
-  )
-
   test('RE6 a device that comes back within the time goes on with its answer', () => {
     const { swarm, asker, chain } = answering(1)
     const lost = at(chain, 1)
@@ -291,6 +274,7 @@ describe('silence', () => {
     ['the way back', [4, 4, 4], [1, 0, 1], [0, 0, 0]],
     ['no link, but the last stage', [5, 5, 5], [0, 0, 0], [0, 0, 1]],
     ['no link, but a stage that computed nothing', [0, 0, 0], [0, 0, 0], [1, 0, 0]],
+    ['no link, but a stage in the middle of the prompt', [2, 2, 2], [0, 0, 0], [1, 0, 0]],
   ])(
     'SE10 where rows stopped at %s the right ones are held to account',
     (_, rows, doubts, strikes) => {
@@ -310,6 +294,20 @@ describe('silence', () => {
       for (const { peer } of held) expect(requestOf(swarm)?.stages).not.toContain(peer)
     },
   )
+
+  test('SE10 a device that alone computes an answer and keeps its tokens back is held to account', () => {
+    const swarm = fakeSwarm(model, 1)
+    const workers = ['w0', 'w1'].map((name) => swarm.worker(name))
+    const asker = swarm.join('asker', 'asker')
+    swarm.pass(1_000)
+    swarm.ask(asker, 'r1')
+    swarm.pass(100)
+    const mute = at(asker.last('ask-accepted').stages, 0).peer
+    const other = workers.find(({ peer }) => peer !== mute)!
+    passWithout(swarm, workers, asker, SESSION_STALL_MS + 1_000)
+    expect(swarm.service.state().peers.get(mute)?.strikes).toBe(1)
+    expect(other.last('session-open')).toMatchObject({ epoch: 2, stage: 0 })
+  })
 
   test('SE10 a stage that computes has until the idle limit', () => {
     const { swarm, workers, chain } = answering(1)

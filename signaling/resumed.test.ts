@@ -4,6 +4,7 @@ import {
   REPAIR_MS,
   REQUESTS_PER_ASKER,
   REQUESTS_QUEUED_MAX,
+  RESUMED_QUEUED_MAX,
   RETURN_MS,
   SESSIONS_AT_ONCE,
 } from '../sdk/core/limits.ts'
@@ -171,7 +172,7 @@ describe('RS3: a host that was started anew', () => {
 
 test('RS3 goes before questions of which nothing was answered, and is not counted with them', () => {
   const { swarm, asker, last } = setUp()
-  const askers = Array.from({ length: 12 }, (_, index) => swarm.join(`a${index}`, 'asker'))
+  const askers = Array.from({ length: 24 }, (_, index) => swarm.join(`a${index}`, 'asker'))
   const full = SESSIONS_AT_ONCE + REQUESTS_QUEUED_MAX
   for (let index = 0; index < full; index += 1)
     swarm.ask(at(askers, Math.floor(index / REQUESTS_PER_ASKER)), `q${index}`)
@@ -183,11 +184,17 @@ test('RS3 goes before questions of which nothing was answered, and is not counte
   swarm.pass(100)
   expect(asker.last('ask-accepted').request).toBe('again')
   expect(last.last('session-open').answered).toBe(1)
-  for (let index = 0; index < REQUESTS_QUEUED_MAX; index += 1) {
+  for (let index = 0; index < RESUMED_QUEUED_MAX; index += 1) {
     const other = at(askers, 6 + Math.floor(index / REQUESTS_PER_ASKER))
     swarm.ask(other, `again${index}`, { answered: [11] })
     expect(other.all('ask-end')).toEqual([])
   }
-  swarm.ask(at(askers, 11), 'last', { answered: [11] })
-  expect(at(askers, 11).last('ask-end').error?.code).toBe('too-many-requests')
+  const late = at(askers, 6 + RESUMED_QUEUED_MAX / REQUESTS_PER_ASKER)
+  swarm.ask(late, 'last', { answered: [11] })
+  expect(late.last('ask-end').error?.code).toBe('too-many-requests')
+  // Nobody may be kept waiting for good.
+  swarm.pass(REPAIR_MS)
+  at(askers, 0).say({ kind: 'cancel', request: 'q1' as RequestId })
+  swarm.pass(100)
+  expect(at(askers, 1).last('ask-accepted').request).toBe('q4')
 })

@@ -122,13 +122,13 @@ test('RE9 what is kept is freed after a while, when there is too much of it, and
 })
 
 test('RE9 an answer that failed leaves nothing to go on with', () => {
-  const { swarm, asker, last } = setUp()
+  const { swarm, workers, asker, last } = setUp()
   swarm.ask(asker, 'r1', { prompt: PROMPT })
   swarm.pass(100)
-  const { session, epoch } = last.last('session-open')
-  const error = { code: 'model-invalid', message: 'no' }
-  last.say({ kind: 'session-failed', session, epoch, error })
-  expect(last.last('session-close').retain).toBe(false)
+  last.say({ kind: 'leave' })
+  swarm.pass(30_000)
+  expect(asker.last('ask-end').reason).toBe('error')
+  expect(at(workers, 0).last('session-close').retain).toBe(false)
   expect(swarm.service.state().retained.size).toBe(0)
 })
 

@@ -1,6 +1,6 @@
 import { CrowdError, fromWire, type ErrorCode, type WireError } from '../sdk/core/errors.ts'
 import type { PeerId, SessionId } from '../sdk/core/ids.ts'
-import { REQUESTS_PER_ASKER, REQUESTS_QUEUED_MAX } from '../sdk/core/limits.ts'
+import { REQUESTS_PER_ASKER, REQUESTS_QUEUED_MAX, RESUMED_QUEUED_MAX } from '../sdk/core/limits.ts'
 import { lengthOf } from '../sdk/core/session/token-list.ts'
 import { requestKey } from '../sdk/core/swarm/apply-requests.ts'
 import { incompleteError, newlyFaulty } from '../sdk/core/swarm/decide-requests.ts'
@@ -37,7 +37,7 @@ export function askEvents(
   const waiting = requests.filter(
     ({ phase, resumed }) => phase === 'queued' && resumed === isResumed,
   )
-  if (waiting.length >= REQUESTS_QUEUED_MAX)
+  if (waiting.length >= (isResumed ? RESUMED_QUEUED_MAX : REQUESTS_QUEUED_MAX))
     throw new CrowdError('too-many-requests', `${waiting.length} requests are waiting already`)
   const { request, prompt, answered, maxTokens, stopIds, sampling } = ask
   const asked = { asker, request, prompt, answered, maxTokens, stopIds, sampling }
@@ -91,16 +91,10 @@ type StageMessage =
   | ClientMessageOf<'session-step'>
   | ClientMessageOf<'session-failed'>
 
-/** Failures that are the reporting device's own fault, whenever they come. */
-const OWN_FAULTS: ReadonlySet<ErrorCode> = new Set([
-  'stage-failed',
-  'out-of-memory',
-  'non-finite',
-  'self-test-failed',
-  'internal',
-])
-
-/** Nobody's fault, or nobody's that is known: another try, or another route, may do. */
+/**
+ * Nobody's fault, or nobody's that is known: another try, or another route, may do. Time runs out in a step while the
+ * answer runs; before, only in the wait for a link, which has two ends.
+ */
 const PASSING_FAULTS: ReadonlySet<ErrorCode> = new Set([
   'stage-lost',
   'bad-frame',
@@ -182,11 +176,6 @@ function tokenEvents(
   return [{ kind: 'token-chosen', key: request.key, position, sampled }]
 }
 
-/** While the answer runs only a step times out; before, only the wait for a link, which has two ends. */
-function isOwnFault(request: RequestState, code: ErrorCode): boolean {
-  return OWN_FAULTS.has(code) || (code === 'timeout' && request.phase === 'running')
-}
-
 function failureEvents(
   request: RequestState,
   sender: PeerId,
@@ -196,12 +185,11 @@ function failureEvents(
   const code = given.code === 'link-closed' ? 'stage-lost' : given.code
   const error = { code, message: given.message }
   const { key } = request
-  if (isOwnFault(request, given.code)) return brokenBy(request, sender, error)
-  if (PASSING_FAULTS.has(code)) {
-    const doubted = LINK_FAULTS[code]?.(request, sender) ?? []
-    return [{ kind: 'session-broken', key, error, faulty: [], doubted }]
-  }
-  return [{ kind: 'request-ended', key, reason: 'error', error }]
+  const isOwnStep = code === 'timeout' && request.phase === 'running'
+  // Whatever else a stage may say was looked at when the question came: the question isn't at fault.
+  if (isOwnStep || !PASSING_FAULTS.has(code)) return brokenBy(request, sender, error)
+  const doubted = LINK_FAULTS[code]?.(request, sender) ?? []
+  return [{ kind: 'session-broken', key, error, faulty: [], doubted }]
 }
 
 /** Faults for which one end of a link is to blame, and no third one: of that to the next stage, or of that from the one before. */

@@ -79,6 +79,23 @@ test('SE6 a step that hits its limit counts against its device, a link that does
   expect(strikes()).toBe(1)
 })
 
+test.each(['prompt-too-long', 'bad-request', 'aborted', 'model-changed', 'model-invalid'])(
+  'SE6 a stage that says %s of a question that the host took is to blame, and another one answers',
+  (code) => {
+    const swarm = fakeSwarm(model, 1)
+    const bad = swarm.worker('bad')
+    const other = swarm.worker('other')
+    const asker = swarm.join('asker', 'asker')
+    swarm.ask(asker, 'r1')
+    const { session } = bad.last('session-open')
+    bad.say({ kind: 'session-failed', session, epoch: 1, error: { code, message: 'no' } })
+    swarm.pass(200)
+    expect(swarm.service.state().peers.get(bad.peer)?.strikes).toBe(1)
+    endAnswer(other, { session, epoch: 2 })
+    expect(asker.last('ask-end')).toMatchObject({ request: 'r1', reason: 'stop' })
+  },
+)
+
 const timeout = { code: 'timeout', message: 'the step took longer than 60000 ms' } as const
 
 test.each([

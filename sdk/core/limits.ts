@@ -105,6 +105,8 @@ export const KV_STEP_ROWS = 256
 /** Sessions that a stage keeps caches for at once. */
 export const SESSIONS_PER_STAGE = 8
 export const REQUESTS_QUEUED_MAX = 16
+/** Answers that lost their host come back at once, those that ran and those that waited. */
+export const RESUMED_QUEUED_MAX = 64
 /** Of one asker, waiting or running: nobody can fill the queue alone. */
 export const REQUESTS_PER_ASKER = 4
 /**

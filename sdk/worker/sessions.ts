@@ -202,11 +202,13 @@ export function createSessions(deps: SessionsDeps): Sessions {
     count: () => computed().length,
     progress: () => Promise.resolve(progressOf(computed())),
     failAll(error) {
-      for (const open of sessions.values()) {
+      for (const [session, open] of sessions) {
         open.session.fail(error)
-        open.record.cached = 0
         open.record.sent.cut(0)
+        // A step that still runs must not say later that its rows are there.
+        sessions.delete(session)
       }
+      deps.onChange()
     },
     park() {
       for (const [session, open] of sessions) {

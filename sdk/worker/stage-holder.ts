@@ -112,9 +112,9 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
       signal.throwIfAborted()
       await loadBlock(stage.manifest, index, signal)
     }
-    const stepMs = await warmUp(deps.runner, stage, signal)
+    // What is loaded already may be in use, and is known.
+    if (wanted.length > 0) deps.onMeasured(await warmUp(deps.runner, stage, signal))
     signal.throwIfAborted()
-    deps.onMeasured(stepMs)
     update({ state: 'ready' })
     announce()
     deps.onStored()
@@ -129,7 +129,13 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
     if (wanted.length === 0) return false
     update({ state: 'loading' })
     announce()
-    await loadWanted(stage, wanted, signal)
+    try {
+      await loadWanted(stage, wanted, signal)
+    } catch (thrown) {
+      // Another order came; it loads what it needs.
+      if (signal.aborted) return false
+      throw thrown
+    }
     return true
   }
 

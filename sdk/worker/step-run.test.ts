@@ -9,14 +9,15 @@ import { createStepRun } from './step-run.ts'
 const HIDDEN = 2
 
 /** `outcomes`: one for each step; null = it never ends. */
-function setUp(outcomes: (number | Error | null)[]) {
+function setUp(outcomes: (number | Error | null)[], isWanted = () => true) {
   const limits: number[] = []
   const hung: CrowdError[] = []
   let expire: () => void = () => undefined
   const record = { cached: 0, sent: createSentRows({ limitBytes: 1e6, usedBytes: 0 }, HIDDEN) }
   const steps = createStepRun({
     queue: {
-      run: (_, rows) => {
+      run: (_, rows, begins) => {
+        if (!begins()) return Promise.reject(new CrowdError('aborted', 'over'))
         const outcome = outcomes.shift() ?? null
         if (outcome === null) return new Promise<StageOutput>(() => undefined)
         if (outcome instanceof Error) return Promise.reject(outcome)
@@ -25,7 +26,7 @@ function setUp(outcomes: (number | Error | null)[]) {
       },
     },
     record,
-    isWanted: () => true,
+    isWanted,
     later(ms, task) {
       limits.push(ms)
       expire = task
@@ -47,6 +48,15 @@ test('RE2 what a step leaves is cached and kept; what a failed one leaves is not
   expect([record.cached, record.sent.length]).toEqual([3, 3])
   await expect(run(3)).rejects.toThrow('no room')
   expect(record.cached).toBe(0)
+})
+
+test('RE2 a step that did not begin any more leaves what was cached before it', async () => {
+  let isWanted = true
+  const { record, run } = setUp([1, 1], () => isWanted)
+  await run(0, 3)
+  isWanted = false
+  await expect(run(3)).rejects.toMatchObject({ code: 'aborted' })
+  expect([record.cached, record.sent.length]).toEqual([3, 3])
 })
 
 test('SE6 a step that takes twenty times as long as any before is told while it still runs', async () => {

@@ -67,11 +67,15 @@ export function createStepRun(deps: {
           'bad-frame',
           `rows from position ${step.position} on, but only ${record.cached} are here`,
         )
-      // What fails may leave anything in the caches.
-      record.cached = 0
       computing = true
       const stop = deps.later(limitMs(rows), hung)
-      const output = await deps.queue.run(step, rows, deps.isWanted).finally(() => {
+      const begins = (): boolean => {
+        if (!deps.isWanted()) return false
+        // What fails may leave anything in the caches.
+        record.cached = 0
+        return true
+      }
+      const output = await deps.queue.run(step, rows, begins).finally(() => {
         computing = false
         stop()
       })

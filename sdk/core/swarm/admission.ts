@@ -60,7 +60,7 @@ export function crowdedOut(
     const kept = [...state.retained.values()].filter(
       (former) => former.session !== adopted && holds(former.stages, id),
     )
-    const own = active.filter((request) => holds(request.stages, id))
+    const own = active.filter(({ stages, leaving }) => holds([...stages, ...leaving], id))
     const activeRows = own.reduce((sum, request) => sum + rowsOf(state, request), rows)
     let left = roomRows(state, peer) - activeRows
     const newest = kept.toReversed()

@@ -48,6 +48,7 @@ export function asked(state: SwarmState, event: EventOf<'asked'>, now: number): 
     valid: [],
     sharedRows: Infinity,
     followers: [],
+    givenRows: 0,
     ready: [],
     answer: listOf(event.answered ?? []),
     broken: null,
@@ -160,6 +161,7 @@ export function sessionStarted(
   return withRequest(state, event.key, (request) => ({
     ...request,
     phase: 'running',
+    givenRows: request.promptLength + lengthOf(request.answer),
     startedAt: request.startedAt ?? now,
     progressAt: now,
   }))

@@ -124,13 +124,15 @@ function heldUp({
   positions,
   promptLength,
   answer,
+  givenRows,
 }: RequestState): Pick<Broken, 'faulty' | 'doubted'> {
   const rows = promptLength + lengthOf(answer)
   const behind = positions.findIndex((own, stage) => own < (positions[stage - 1] ?? rows))
-  const [before, own] = [stages.at(behind - 1)?.peer, stages.at(behind)?.peer]
-  if (before === undefined || own === undefined) return { faulty: [] }
-  // Its first rows of an epoch the first stage has from the host.
-  const isByLink = behind > 0 || (behind === 0 && positions[0] !== 0)
+  const own = stages.at(behind)?.peer
+  if (own === undefined) return { faulty: [] }
+  const before = stages.at(behind - 1)?.peer ?? own
+  // Up to the last token at the start of the epoch the first stage has all from the host.
+  const isByLink = behind > 0 || (behind === 0 && (positions[0] ?? 0) >= givenRows)
   return isByLink && before !== own ? { faulty: [], doubted: [before, own] } : { faulty: [own] }
 }
 
@@ -165,7 +167,7 @@ export function startSession(state: SwarmState): readonly Decision[] {
 export function openSession(state: SwarmState, now: number): readonly Decision[] {
   if (state.change?.phase === 'draining') return []
   const queued = [...state.requests.values()].filter((request) => request.phase === 'queued')
-  const next = queued.find(({ answer }) => answer !== null) ?? queued[0]
+  const next = nextOf(queued, now)
   if (!next) return []
   const known = adoptable(state, next)
   const rows = rowsOf(state, next)
@@ -179,6 +181,13 @@ export function openSession(state: SwarmState, now: number): readonly Decision[]
   if (missing.length > 0) return missing
   const stages = route.stages.map(({ peer, range }) => ({ peer, range }))
   return begin(state, { key: next.key, stages, rows, known })
+}
+
+/** A question that waited for as long as a repair may take goes before answers that go on, or these could keep it waiting for good. */
+function nextOf(queued: readonly RequestState[], now: number): RequestState | undefined {
+  const [oldest] = queued
+  if (oldest !== undefined && now - oldest.progressAt > REPAIR_MS) return oldest
+  return queued.find(({ answer }) => answer !== null) ?? oldest
 }
 
 /** Devices that have no room now, or are on their way, are waited for. */

@@ -169,6 +169,8 @@ export type RequestState = {
   readonly sharedRows: number
   /** Devices that opened it with this text, so that they have no rows of another one any more. */
   readonly followers: readonly PeerId[]
+  /** Rows whose tokens the first stage had from the host when this epoch started. */
+  readonly givenRows: number
   readonly ready: readonly StageReady[]
   /** Tokens of the answer so far. */
   readonly answer: TokenList

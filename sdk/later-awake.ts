@@ -1,10 +1,9 @@
+import type { Later } from './storage/stall-limit.ts'
+
 /** How often it is looked how much time passed. Browsers wake a hidden page about once a minute. */
 const SLICE_MS = 5_000
 /** What a frozen page finds used up of a limit at its thaw. */
 const SLEPT_MAX_MS = 30_000
-
-/** Runs `task` after `ms` unless the returned function was called. */
-type Later = (ms: number, task: () => void) => () => void
 
 /**
  * The same, but of the time in which this device slept, or the page was frozen, only a part counts: a limit that

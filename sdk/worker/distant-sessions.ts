@@ -174,7 +174,7 @@ export function createDistantSessions(deps: Parameters<MakeSessions>[0]): Distan
       links.delete(pair)
       post({ kind: 'link-lost', pair, reason })
     },
-    count: () => [...open.values()].filter(({ retained }) => !retained).length,
+    count: () => [...open.values()].filter(({ retained, parked }) => !retained && !parked).length,
     progress() {
       if (end === null) return Promise.resolve(NO_PROGRESS)
       asked ??= createDeferred<SessionsProgress>()

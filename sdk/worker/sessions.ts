@@ -75,6 +75,7 @@ export type Sessions = {
   onFrame(peer: PeerId, bytes: Uint8Array): void
   /** A link is gone: the sessions that used it fail. */
   onLost(pair: PairId, reason: string): void
+  /** Answers that go through this device; not those of a host that was lost. */
   count(): number
   /** Where they stand. Takes as long as a step where the thread that computes is asked. */
   progress(): Promise<SessionsProgress>
@@ -199,7 +200,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
           )
       }
     },
-    count: () => computed().length,
+    count: () => computed().filter(({ parked }) => !parked).length,
     progress: () => Promise.resolve(progressOf(computed())),
     failAll(error) {
       for (const [session, open] of sessions) {

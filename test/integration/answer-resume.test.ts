@@ -80,7 +80,7 @@ describe('two real stages, and an asker behind a line that can be cut', () => {
     expect(events.at(-1)).toMatchObject({ kind: 'end', ids: golden.ids })
     const request = newest()
     const rows = golden.promptIds.length + (resumedAt[0] ?? 0) - 1
-    expect(request).toMatchObject({ resumed: true, epoch: 2, valid: rows })
+    expect(request).toMatchObject({ resumed: true, epoch: 2, valid: [rows, rows] })
     expect(request?.ready.map(({ cached }) => cached)).toEqual([rows, rows])
   })
 
@@ -97,7 +97,7 @@ describe('two real stages, and an asker behind a line that can be cut', () => {
     const { ids, resumedAt } = await answer(GREEDY, () => door.block())
     expect(ids).toEqual(golden.ids)
     const rows = golden.promptIds.length + (resumedAt[0] ?? 0) - 1
-    expect(newest()).toMatchObject({ resumed: true, valid: rows })
+    expect(newest()).toMatchObject({ resumed: true, valid: [rows, rows] })
     const [before] = [...ring.host.service().state().requests.values()].slice(-2)
     expect(before).toMatchObject({ phase: 'done', answer: { length: golden.ids.length } })
   })
@@ -116,6 +116,6 @@ describe('two real stages, and an asker behind a line that can be cut', () => {
     expect(ids).toEqual(expected.ids)
     if (sampling === GREEDY) expect(ids).toEqual(golden.ids)
     expect(resumedAt).toHaveLength(1)
-    expect(newest()).toMatchObject({ resumed: true, epoch: 1, valid: 0 })
+    expect(newest()).toMatchObject({ resumed: true, epoch: 1, valid: [0, 0] })
   })
 })

@@ -10,7 +10,7 @@ export type ScriptedSession = {
   readonly order: ServerMessageOf<'session-open'>
   /** Tokens from the last stage; an end token or the limit ends the answer. */
   tokens(ids: readonly number[]): void
-  /** The last stage could not compute, and no other device could. */
+  /** The last stage could not compute; it is asked again, as there is no other. */
   fail(message: string): void
 }
 
@@ -67,7 +67,7 @@ export function joinScriptedRing(service: SwarmService, names: readonly string[]
         }
       },
       fail: (message) =>
-        say({ kind: 'session-failed', ...head, error: { code: 'model-invalid', message } }),
+        say({ kind: 'session-failed', ...head, error: { code: 'stage-failed', message } }),
     }
   }
 

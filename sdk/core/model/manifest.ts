@@ -55,7 +55,7 @@ export type Block = {
   readonly dataBytes: number
   /** Bytes of the weights once expanded to f32, which is what WASM holds. */
   readonly f32Bytes: number
-  /** Absent: f32Bytes / 4. Weights in bytes that run as bytes everywhere are never expanded, and more than that. */
+  /** Absent: f32Bytes / 4. Said where weights are stored in bytes that no provider expands, so that f32Bytes counts bytes. */
   readonly weightCount?: number
   readonly table?: EmbeddingTable
 }

@@ -15,3 +15,11 @@ export function answerEnd(
 export function isEndToken(model: SwarmModel, stopIds: readonly number[], token: number): boolean {
   return model.eosTokenIds.includes(token) || stopIds.includes(token)
 }
+
+/** Rows of a broken or moved session that hold: the one of the last token was not computed to the end, its outcome is the next token. */
+export function rowsThatHold({
+  promptLength,
+  answer,
+}: Pick<RequestState, 'promptLength' | 'answer'>): number {
+  return promptLength + lengthOf(answer) - 1
+}

@@ -1,6 +1,6 @@
 import type { SessionId } from '../ids.ts'
-import { lengthOf } from '../session/token-list.ts'
 import { crowdedOut, rowsOf } from './admission.ts'
+import { rowsThatHold } from './answer-end.ts'
 import type { Decision } from './events.ts'
 import { handoverRoutes, type Handover } from './handover-routes.ts'
 import type { SwarmState } from './state.ts'
@@ -35,8 +35,7 @@ function move(
       session,
       epoch: request.epoch + 1,
       stages,
-      // The row of the last token was not computed to the end: its outcome is the next token.
-      valid: request.promptLength + lengthOf(request.answer) - 1,
+      valid: rowsThatHold(request),
       isMove: true,
     },
   ]

@@ -1,7 +1,6 @@
 import type { WireError } from '../errors.ts'
 import { REPAIR_MS } from '../limits.ts'
-import { lengthOf } from '../session/token-list.ts'
-import { answerEnd } from './answer-end.ts'
+import { answerEnd, rowsThatHold } from './answer-end.ts'
 import { openMissing } from './decide-pairs.ts'
 import { incompleteError, isOnTheWay } from './decide-requests.ts'
 import type { Decision } from './events.ts'
@@ -62,8 +61,7 @@ function repair(
       session,
       epoch: request.epoch + 1,
       stages: route.stages.map(({ peer, range }) => ({ peer, range })),
-      // The row of the last token was not computed to the end: its outcome is the next token.
-      valid: request.promptLength + lengthOf(request.answer) - 1,
+      valid: rowsThatHold(request),
     },
   ]
 }

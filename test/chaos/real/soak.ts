@@ -20,7 +20,9 @@ const PEOPLE = 2
 const WHOLE_MS = 120_000
 /** Different questions, asked again and again. */
 const CASES = 12
-/** By what share memory may grow from the first third to the last. */
+/** Share of the answers before memory is looked at: what is compiled and cached at first is no leak. */
+const WARMING = 0.3
+/** By what share memory may grow from the first third of the others to the last. */
 const GROWTH_MAX = 0.1
 
 /** Answers for two people at once on a ring of two workers and a tab; memory is read after every pair. */
@@ -45,7 +47,9 @@ export async function soak(
       )
       identical += pair.filter((end) => end?.outcome === 'identical').length
       const memory = await memoryOf(ring)
-      for (const [name, bytes] of memory) samples.set(name, [...(samples.get(name) ?? []), bytes])
+      const isWarm = done >= options.answers * WARMING
+      for (const [name, bytes] of memory)
+        if (isWarm) samples.set(name, [...(samples.get(name) ?? []), bytes])
       const taken = memory.map(([name, bytes]) => `${name} ${(bytes / 1e6).toFixed(2)} MB`)
       say(`${done + PEOPLE} answers, ${identical} identical; ${taken.join(', ')}`)
     }

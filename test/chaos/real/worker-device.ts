@@ -12,6 +12,9 @@ const LEAVE_MS = 20_000
 
 const STORY_CHARS = 600
 
+/** MB. Node lets garbage lie until there is more of it; then a process seems to grow. */
+const SMALL_HEAP = { NODE_OPTIONS: '--max-old-space-size=64 --max-semi-space-size=1' }
+
 export function createWorkerDevice(options: {
   readonly name: string
   readonly joinUrl: string
@@ -40,6 +43,7 @@ export function createWorkerDevice(options: {
           name,
           dataDir: join(options.dataDir, name),
           flags: ['--memory', `${PLEDGE_MB}MB`],
+          environment: SMALL_HEAP,
         })
         isLeaving = false
       }

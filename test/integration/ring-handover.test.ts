@@ -1,11 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { PeerId } from '../../sdk/core/ids.ts'
-import { parseManifest } from '../../sdk/core/model/parse-manifest.ts'
-import { openAsker, type Asker } from '../support/asker.ts'
+import type { Asker } from '../support/asker.ts'
 import { eventually } from '../support/eventually.ts'
 import { goldenOf } from '../support/golden.ts'
-import { createLetterTokenizer } from '../support/letter-tokenizer.ts'
-import { startNodeRing, type NodeRing } from '../support/node-ring.ts'
+import { openRingAsker, startNodeRing, type NodeRing } from '../support/node-ring.ts'
 
 const MODEL = 'crowdtalk-0.3m'
 /** What PyTorch makes of the unsplit model; long enough to be moved in the middle. */
@@ -16,13 +14,7 @@ let ring: NodeRing
 let asker: Asker
 beforeAll(async () => {
   ring = await startNodeRing(2 * STAGES, { stages: String(STAGES) })
-  const manifest = await fetch(`${ring.origin}/models/${MODEL}/manifest.json`)
-  asker = await openAsker({
-    url: ring.origin,
-    secret: ring.started.secret ?? null,
-    manifest: parseManifest(await manifest.json()),
-    tokenizer: createLetterTokenizer(),
-  })
+  asker = await openRingAsker(ring)
 })
 afterAll(async () => {
   asker.close()

@@ -15,6 +15,8 @@ import type { Worker } from '../../sdk/worker/worker-snapshot.ts'
 import { parseConfig, type Flags } from '../../signaling/config.ts'
 import { createHost, type Host, type StartedHost } from '../../signaling/server.ts'
 import { hostDeps } from '../../signaling/start-command.ts'
+import { openAsker, type Asker } from './asker.ts'
+import { createLetterTokenizer } from './letter-tokenizer.ts'
 import { eventually } from './eventually.ts'
 
 /** A real host and real workers in this process, on ONNX Runtime's CPU provider; frames go through the host's relay. */
@@ -139,4 +141,16 @@ function openWorker(
     },
     { pledgeBytes: PLEDGE_BYTES, paused: false },
   )
+}
+
+/** An asker of such a ring, for token ids alone. */
+export async function openRingAsker({ origin, started, host }: NodeRing): Promise<Asker> {
+  const { model } = host.service().state()
+  const manifest = await fetch(`${origin}/models/${model.id}/manifest.json`)
+  return await openAsker({
+    url: origin,
+    secret: started.secret ?? null,
+    manifest: parseManifest(await manifest.json()),
+    tokenizer: createLetterTokenizer(),
+  })
 }

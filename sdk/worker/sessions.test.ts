@@ -208,12 +208,13 @@ test('RE2 RE8 a raised epoch goes on with what is cached, cut to the rows that s
 })
 
 test('RE2 other layers keep nothing of a session', async () => {
-  const { sessions, told, settled } = setUp()
+  const { sessions, told, released, settled } = setUp()
   await sessions.open(sessionOrder(), SESSION_MODEL)
   sessions.start(sessionStart())
   sessions.onFrame(FIRST, activationBytes({ position: 0 }))
   await settled()
   sessions.failAll(new CrowdError('stage-lost', 'other layers'))
+  expect(released).toEqual([7])
   await sessions.open(sessionOrder({ epoch: 2, valid: 9 }), SESSION_MODEL)
   expect(told.at(-1)).toMatchObject({ epoch: 2, cached: 0, kept: 0 })
 })

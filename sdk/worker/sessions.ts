@@ -206,8 +206,9 @@ export function createSessions(deps: SessionsDeps): Sessions {
       for (const [session, open] of sessions) {
         open.session.fail(error)
         open.record.sent.cut(0)
-        // A step that still runs must not say later that its rows are there.
+        // A step that still runs must not say later that its rows are there; what it caches goes behind it.
         sessions.delete(session)
+        void deps.runner.release(session).catch(() => undefined)
       }
       deps.onChange()
     },

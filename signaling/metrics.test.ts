@@ -33,6 +33,22 @@ test('who is here, what waits, and whether the ring is whole', async () => {
   expect(await value('crowdinfer_ring_complete')).toBe(0)
 })
 
+test('a prompt counts once, over however many routes its answer goes', async () => {
+  const { swarm, workers, asker, value } = ringWithMetrics()
+  swarm.ask(asker, 'r1')
+  const last = at(workers, 1)
+  const { session, epoch } = last.last('session-open')
+  swarm.pass(200)
+  const error = { code: 'link-closed', message: 'transport' }
+  last.say({ kind: 'session-failed', session, epoch, error })
+  swarm.pass(2_000)
+  expect(last.last('session-start')).toMatchObject({ session, epoch: 2 })
+  expect(await value('crowdinfer_tokens_total{kind="prompt"}')).toBe(3)
+  swarm.ask(asker, 'r2', { answered: [11] })
+  swarm.pass(200)
+  expect(await value('crowdinfer_tokens_total{kind="prompt"}')).toBe(3)
+})
+
 test('tokens, laps, outcomes and times of what was answered', async () => {
   const { swarm, workers, asker, value } = ringWithMetrics()
   swarm.ask(asker, 'r1')

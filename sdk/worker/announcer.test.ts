@@ -6,6 +6,7 @@ import { modelOf } from '../../test/support/host-fixtures.ts'
 import { testWelcome } from '../../test/support/fake-signaling.ts'
 import { createAnnouncer } from './announcer.ts'
 import { createStepMeter } from './step-meter.ts'
+import type { HeldStage } from './stage-holder.ts'
 import { freshState } from './worker-view.ts'
 
 const manifestOf = (id: string, revision: string): Manifest => ({
@@ -24,13 +25,15 @@ function setUp() {
   const state = freshState({ pledgeBytes: 1_000, paused: false })
   state.runner = { provider: 'wasm', threads: 1, notes: [] }
   const told: ClientMessage[] = []
+  const meter = createStepMeter()
+  const stage = { held: null as HeldStage | null }
   const done: string[] = []
   const loads: { path: string; give: (manifest: Manifest) => void }[] = []
   const announcer = createAnnouncer({
     state,
     store: { list: () => Promise.resolve([]), usage: () => Promise.reject(new Error('none')) },
     holder: {
-      held: () => null,
+      held: () => stage.held,
       announce: () => void done.push('announce'),
       drop: () => void done.push('drop'),
     },
@@ -43,13 +46,13 @@ function setUp() {
         return Promise.resolve()
       },
     },
-    meter: createStepMeter(),
+    meter,
     tell: (message) => told.push(message),
     loadManifest: (path) => new Promise((give) => loads.push({ path, give })),
     changed: () => undefined,
   })
   const pledged = () => told.map((message) => (message.kind === 'pledge' ? message.revision : ''))
-  return { announcer, state, done, loads, pledged }
+  return { announcer, state, stage, meter, told, done, loads, pledged }
 }
 
 async function joined() {
@@ -112,4 +115,29 @@ test('the same model after a reconnect is not read again', async () => {
   expect(loads).toEqual([])
   expect(done).toEqual(['close links', 'close piece links', 'park sessions', 'announce'])
   expect(pledged()).toEqual(['of-a', 'of-a'])
+})
+
+test('what a step takes is told when it is known, changes, or another order came, and not again', () => {
+  const { announcer, stage, meter, told } = setUp()
+  const hold = (assignment: number): void => {
+    const bytes = { doneBytes: 0, totalBytes: 0, fetchedBytes: 0, peerBytes: 0 }
+    const range = { start: 1, end: 2 }
+    stage.held = { assignment, range, reason: '', state: 'ready', error: null, ...bytes }
+  }
+  const news = (): unknown[] => {
+    told.length = 0
+    announcer.stats()
+    return [...told]
+  }
+  expect(news()).toEqual([])
+  hold(1)
+  expect(news()).toEqual([])
+  meter.expect(4)
+  expect(news()).toMatchObject([{ assignment: 1, steps: 0, stepMs: 4 }])
+  expect(news()).toEqual([])
+  meter.add(1, 4)
+  expect(news()).toMatchObject([{ assignment: 1, steps: 1, stepMs: 4 }])
+  hold(2)
+  expect(news()).toMatchObject([{ assignment: 2, steps: 1, stepMs: 4 }])
+  expect(news()).toEqual([])
 })

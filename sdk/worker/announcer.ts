@@ -44,7 +44,8 @@ const LINKS_EVERY = 5
 
 export function createAnnouncer(deps: AnnouncerDeps): Announcer {
   const { state, store, holder, links, sessions, meter, tell, changed } = deps
-  let told: { readonly steps: number; readonly stepMs: number | null } = { steps: 0, stepMs: null }
+  /** What the host heard last, in short. */
+  let told = ''
   let ticks = 0
 
   async function pledge(): Promise<void> {
@@ -99,9 +100,13 @@ export function createAnnouncer(deps: AnnouncerDeps): Announcer {
       if (ticks % LINKS_EVERY === 0) links.announce()
       const held = holder.held()
       const { steps, tokens, stepMs } = meter
-      if (held === null || (steps === told.steps && stepMs === told.stepMs)) return
-      told = { steps, stepMs }
-      tell({ kind: 'stage-stats', assignment: held.assignment, steps, tokens, stepMs })
+      if (held === null || (steps === 0 && stepMs === null)) return
+      const { assignment } = held
+      // The host knows nothing of a new order's speed, though the layers are the same.
+      const news = `${assignment} ${steps} ${stepMs}`
+      if (news === told) return
+      told = news
+      tell({ kind: 'stage-stats', assignment, steps, tokens, stepMs })
     },
     async storage() {
       try {

@@ -23,6 +23,7 @@ function setUp() {
   const released: SessionId[] = []
   const sent: Uint8Array[] = []
   const link = { open: true, broken: false }
+  const runner = { gate: Promise.resolve() }
   const sink: FrameSink = {
     lane: null,
     send: (bytes: Uint8Array) => {
@@ -33,9 +34,10 @@ function setUp() {
   }
   const sessions = createSessions({
     runner: {
-      run: (step) => {
+      run: async (step) => {
         steps.push(step)
-        return Promise.resolve({ kind: 'hidden', data: new Float32Array(hiddenSize), computeMs: 1 })
+        await runner.gate
+        return { kind: 'hidden', data: new Float32Array(hiddenSize), computeMs: 1 }
       },
       release: (session) => {
         released.push(session)
@@ -52,7 +54,7 @@ function setUp() {
   })
   const settled = () => new Promise((resolve) => setImmediate(resolve))
   const breakSending = (): void => void (link.broken = true)
-  return { sessions, told, steps, released, sent, link, settled, breakSending }
+  return { sessions, told, steps, released, sent, link, runner, settled, breakSending }
 }
 
 test('SE1 a stage is ready once its link to the next one is open', async () => {
@@ -215,6 +217,22 @@ test('RE2 other layers keep nothing of a session', async () => {
   await settled()
   sessions.failAll(new CrowdError('stage-lost', 'other layers'))
   expect(released).toEqual([7])
+  await sessions.open(sessionOrder({ epoch: 2, valid: 9 }), SESSION_MODEL)
+  expect(told.at(-1)).toMatchObject({ epoch: 2, cached: 0, kept: 0 })
+})
+
+test('RE2 nor does a step that ran while other layers came', async () => {
+  const { sessions, steps, runner, told, settled } = setUp()
+  await sessions.open(sessionOrder(), SESSION_MODEL)
+  sessions.start(sessionStart())
+  let end: () => void = () => undefined
+  runner.gate = new Promise((resolve) => (end = resolve))
+  sessions.onFrame(FIRST, activationBytes({ position: 0 }))
+  await settled()
+  expect(steps).toHaveLength(1)
+  sessions.failAll(new CrowdError('stage-lost', 'other layers'))
+  end()
+  await settled()
   await sessions.open(sessionOrder({ epoch: 2, valid: 9 }), SESSION_MODEL)
   expect(told.at(-1)).toMatchObject({ epoch: 2, cached: 0, kept: 0 })
 })

@@ -45,6 +45,7 @@ function setUp() {
     /** What the warm-up finds, if anything is wrong. */
     fault: null as CrowdError | null,
     measured: [] as number[],
+    onLoad: (() => undefined) as () => unknown,
     /** How often it said that more is stored. */
     storings: 0,
   }
@@ -74,6 +75,7 @@ function setUp() {
     },
     loadBlock: (index: number, bytes: BlockBytes) => {
       if (kit.refuse === index) return Promise.reject(new CrowdError('out-of-memory', 'no room'))
+      kit.onLoad()
       loaded.set(index, bytes)
       return Promise.resolve()
     },
@@ -217,6 +219,26 @@ test('what the runner lost is loaded again from the store; a whole stage is left
   expect([...loaded.keys()]).toEqual([0, 1])
   expect(fetched).toHaveLength(before)
   expect(reports.slice(-2).map(({ state }) => state)).toEqual(['loading', 'ready'])
+})
+
+test('a stage that is ordered again as it is need not compute first: answers may go through it', async () => {
+  const { holder, kit, reports } = setUp()
+  await holder.assign(order(1, { start: 0, end: 2 }), manifest)
+  kit.fault = new CrowdError('too-many-requests', 'no place for one more session')
+  await holder.assign(order(2, { start: 0, end: 2 }), manifest)
+  expect(reports.at(-1)).toMatchObject({ assignment: 2, state: 'ready' })
+  expect(kit.measured).toEqual([7])
+})
+
+test('another order while a lost runner is loaded again is no failure of the device', async () => {
+  const { holder, kit, loaded } = setUp()
+  await holder.assign(order(1, { start: 0, end: 2 }), manifest)
+  loaded.clear()
+  let next: Promise<void> | null = null
+  kit.onLoad = () => (next ??= holder.assign(order(2, { start: 2, end: 3 }), manifest))
+  expect(await holder.reload()).toBe(false)
+  await next
+  expect(holder.held()).toMatchObject({ assignment: 2, state: 'ready' })
 })
 
 test('a spare holds nothing', async () => {

@@ -225,9 +225,10 @@ async function assign(message: ServerMessageOf<'assign'>, stage: Stage): Promise
   const { state, holder, pieceLinks, sessions, meter } = stage
   const manifest = servedManifest(state, message)
   pieceLinks.expect(message.sources ?? 0)
-  meter.forgetSpeed()
-  if (!sameRange(holder.held()?.range ?? null, message.range))
+  if (!sameRange(holder.held()?.range ?? null, message.range)) {
+    meter.forgetSpeed()
     sessions.failAll(new CrowdError('stage-lost', 'the device was given other layers'))
+  }
   await holder.assign(message, manifest)
 }
 

@@ -303,7 +303,12 @@ describe('silence', () => {
     swarm.ask(asker, 'r1')
     swarm.pass(100)
     const mute = at(asker.last('ask-accepted').stages, 0).peer
-    const other = workers.find(({ peer }) => peer !== mute)!
+    const [own, other] = workers.toSorted((one) => (one.peer === mute ? -1 : 1)) as [
+      FakePeer,
+      FakePeer,
+    ]
+    const { session } = own.last('session-open')
+    own.say({ ...beat, sessions: [{ session, epoch: 1, position: 3 }] })
     passWithout(swarm, workers, asker, SESSION_STALL_MS + 1_000)
     expect(swarm.service.state().peers.get(mute)?.strikes).toBe(1)
     expect(other.last('session-open')).toMatchObject({ epoch: 2, stage: 0 })

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { RequestId } from '../sdk/core/ids.ts'
 import { RETAIN_MS, RETAINED_PER_STAGE } from '../sdk/core/limits.ts'
+import { crowdedOut } from '../sdk/core/swarm/admission.ts'
 import { createStageSizes } from '../sdk/core/plan/memory.ts'
 import { at, fakeSwarm, type FakePeer, type FakeSwarm } from '../test/support/fake-swarm.ts'
 import { modelOf } from '../test/support/host-fixtures.ts'
@@ -66,13 +67,13 @@ test('RE9 a device that missed a change of text is believed only the rows that a
     return stages.map(({ peer }) => workers.find((worker) => worker.peer === peer)!)
   }
   answer({ swarm, asker, last: workers[1]! }, 'r1', PROMPT)
-  // Twice another text: 19 rows in common with the first, 18 of these with the second.
-  for (const [request, shared] of [
-    ['r2', 19],
-    ['r3', 18],
+  // Twice another text: 18 rows in common with the first, then 20 with the second.
+  const second = [...PROMPT.slice(0, 18), 70, 71, 72]
+  for (const [request, shared, prompt] of [
+    ['r2', 18, second],
+    ['r3', 20, [...second.slice(0, 20), 73]],
   ] as const) {
-    const prompt = [...PROMPT.slice(0, shared), 70, 71, 72]
-    swarm.ask(asker, request, { prompt, maxTokens: 10, stopIds: [50] })
+    swarm.ask(asker, request, { prompt: [...prompt], maxTokens: 10, stopIds: [50] })
     swarm.pass(100)
     for (const worker of routeOf(request)) expect(worker.last('session-open').valid).toBe(shared)
     if (request === 'r2') finish(routeOf(request).at(-1)!, prompt.length)
@@ -154,4 +155,27 @@ test('sessions whose caches would not fit the pledge wait for their turn, and ke
   at(askers, 0).say({ kind: 'cancel', request: 'r' as RequestId })
   swarm.pass(200)
   expect(swarm.service.snapshot().requests.filter(({ state }) => state === 'queued')).toEqual([])
+})
+
+test('what an answer that moves still holds on the device it leaves is no room for another one', () => {
+  const half = Math.floor(model.blocks.length / 2)
+  const sizes = createStageSizes(model)
+  const bytes = sizes.bytes('wasm', { start: half, end: model.blocks.length })
+  const { swarm, workers, asker, last } = setUp(bytes)
+  const session = answer({ swarm, asker, last }, 'kept', PROMPT)
+  swarm.ask(asker, 'runs', { prompt: PROMPT.toReversed(), maxTokens: 400 })
+  swarm.pass(200)
+  const state = swarm.service.state()
+  const [key, request] = [...state.requests].at(-1)!
+  const { stages, epoch } = request
+  const isOut = (over: Partial<typeof request>): boolean => {
+    const requests = new Map(state.requests).set(key, { ...request, ...over })
+    return crowdedOut({ ...state, requests }, stages, { rows: 512, adopted: null }).includes(
+      session,
+    )
+  }
+  expect(workers).toHaveLength(2)
+  expect(isOut({ stages: [] })).toBe(false)
+  expect(isOut({})).toBe(true)
+  expect(isOut({ stages: [], leaving: stages.map((stage) => ({ ...stage, epoch })) })).toBe(true)
 })

@@ -99,17 +99,16 @@ function validAfter(
   { retained }: SwarmState,
   request: RequestState,
   { session, stages, valid }: EventOf<'session-opened'>,
-): Pick<RequestState, 'valid' | 'sharedRows' | 'followers'> {
+): Pick<RequestState, 'valid' | 'sharedRows'> {
   const former = retained.get(session)
   const sharedRows = former ? Math.min(former.sharedRows, valid) : request.sharedRows
+  // Those of the former text cut it with this epoch; that they did they say with their answer.
   const followers = former ? former.stages.map(({ peer }) => peer) : request.followers
   return {
     valid: stages.map(({ peer }) =>
       followers.includes(peer) ? valid : Math.min(valid, sharedRows),
     ),
     sharedRows,
-    // Those of the former text cut it with this epoch; that they did they say with their answer.
-    followers: former ? [] : followers,
   }
 }
 

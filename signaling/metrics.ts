@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { PeerRole, RequestState, SwarmState } from '../sdk/core/swarm/state.ts'
+import type { RequestState } from '../sdk/core/swarm/request-state.ts'
+import type { PeerRole, SwarmState } from '../sdk/core/swarm/state.ts'
 import type { SwarmEvent } from '../sdk/core/swarm/events.ts'
 import { isComplete, isReady } from '../sdk/core/swarm/views.ts'
 

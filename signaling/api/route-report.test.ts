@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import type { RequestState, SwarmState } from '../../sdk/core/swarm/state.ts'
+import type { RequestState } from '../../sdk/core/swarm/request-state.ts'
+import type { SwarmState } from '../../sdk/core/swarm/state.ts'
 import { routeReport } from './route-report.ts'
 
 /** The route of devices with these names, each with two blocks. */

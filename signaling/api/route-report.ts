@@ -1,4 +1,5 @@
-import type { RequestState, SwarmState } from '../../sdk/core/swarm/state.ts'
+import type { RequestState } from '../../sdk/core/swarm/request-state.ts'
+import type { SwarmState } from '../../sdk/core/swarm/state.ts'
 
 /** Devices choose their names, and clients and proxies refuse long headers: many all of 8 KiB. */
 const NAME_MAX = 16

@@ -1,7 +1,7 @@
 import type { PeerId, RequestId } from '../../sdk/core/ids.ts'
 import type { Manifest } from '../../sdk/core/model/manifest.ts'
 import { requestKey } from '../../sdk/core/swarm/apply-requests.ts'
-import type { RequestState } from '../../sdk/core/swarm/state.ts'
+import type { RequestState } from '../../sdk/core/swarm/request-state.ts'
 import { createClient, type Client, type Tokenizer } from '../../sdk/index.node.ts'
 import { createInProcessSignaling } from '../in-process-signaling.ts'
 import type { SwarmService } from '../swarm-service.ts'

@@ -1,5 +1,6 @@
 import type { EventQueue } from '../../sdk/client/event-queue.ts'
-import type { RequestState, SwarmState } from '../../sdk/core/swarm/state.ts'
+import type { RequestState } from '../../sdk/core/swarm/request-state.ts'
+import type { SwarmState } from '../../sdk/core/swarm/state.ts'
 import type { AnswerHead } from './answer-bodies.ts'
 import type { ApiRequest } from './parse-request.ts'
 import type { ChoiceEvent } from './run-choices.ts'

@@ -1,4 +1,4 @@
-import type { RequestState } from '../../sdk/core/swarm/state.ts'
+import type { RequestState } from '../../sdk/core/swarm/request-state.ts'
 import { modelOf } from '../support/host-fixtures.ts'
 import { DISTURBANCES, disturb, type Disturbance, type Struck } from './disturbances.ts'
 import { answersAgain, isSettled, outcomeOf, someQuestion, type Outcome } from './questions.ts'

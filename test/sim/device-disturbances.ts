@@ -1,6 +1,6 @@
 import type { SessionId } from '../../sdk/core/ids.ts'
 import { lengthOf } from '../../sdk/core/session/token-list.ts'
-import type { RequestState } from '../../sdk/core/swarm/state.ts'
+import type { RequestState } from '../../sdk/core/swarm/request-state.ts'
 import { isRouted } from '../../sdk/core/swarm/views.ts'
 import { canDoWithout } from '../support/can-do-without.ts'
 import { watchBlame } from './blame.ts'

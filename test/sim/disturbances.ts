@@ -1,5 +1,5 @@
 import { SESSION_STALL_MS } from '../../sdk/core/limits.ts'
-import type { RequestState } from '../../sdk/core/swarm/state.ts'
+import type { RequestState } from '../../sdk/core/swarm/request-state.ts'
 import { isComplete, isOver } from '../../sdk/core/swarm/views.ts'
 import { DEVICE_DISTURBANCES, disturbDevice } from './device-disturbances.ts'
 import type { SimSwarm } from './sim-swarm.ts'

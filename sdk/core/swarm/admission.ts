@@ -3,7 +3,8 @@ import { KV_STEP_ROWS, RETAINED_PER_STAGE, SESSIONS_AT_ONCE } from '../limits.ts
 import { kvBytesPerToken } from '../model/manifest.ts'
 import { layersIn } from '../plan/device.ts'
 import { weightBytes } from '../plan/memory.ts'
-import type { PeerState, RequestState, Retained, RouteEntry, SwarmState } from './state.ts'
+import type { RequestState, Retained, RouteEntry } from './request-state.ts'
+import type { PeerState, SwarmState } from './state.ts'
 import { isActive } from './views.ts'
 
 /** Whether a device may take one more session of so many rows beside those that it computes, within its pledge. */

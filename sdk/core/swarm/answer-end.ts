@@ -1,5 +1,6 @@
 import { lengthOf } from '../session/token-list.ts'
-import type { RequestState, SwarmModel, SwarmState } from './state.ts'
+import type { RequestState } from './request-state.ts'
+import type { SwarmModel, SwarmState } from './state.ts'
 
 /** How an answer ends with the tokens that it has; null while more are to come. The last stage says so a moment later. */
 export function answerEnd(

@@ -1,7 +1,8 @@
 import type { PeerId } from '../ids.ts'
 import { replanned, withPeer } from './change-peer.ts'
 import type { SwarmEvent } from './events.ts'
-import type { RouteEntry, SwarmState } from './state.ts'
+import type { RouteEntry } from './request-state.ts'
+import type { SwarmState } from './state.ts'
 
 type EventOf<Kind extends SwarmEvent['kind']> = Extract<SwarmEvent, { kind: Kind }>
 

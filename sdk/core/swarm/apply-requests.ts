@@ -2,8 +2,10 @@ import { answered, doubted } from './apply-faults.ts'
 import type { SessionId } from '../ids.ts'
 import type { SwarmEvent } from './events.ts'
 import type { FinishReason } from '../session/request.ts'
+import { leavingAfter, moveOf, validAfter } from './next-epoch.ts'
 import { predictLap } from './predict.ts'
-import type { Leaving, Move, RequestPhase, RequestState, SwarmState } from './state.ts'
+import type { Leaving, RequestPhase, RequestState } from './request-state.ts'
+import type { SwarmState } from './state.ts'
 import { lengthOf, listOf, tokensOf, withToken, type TokenList } from '../session/token-list.ts'
 import { isOver, isRouted, pairBetween } from './views.ts'
 
@@ -92,37 +94,6 @@ export function sessionOpened(
   if (event.session !== state.nextSession) return sessionReleased(next, event.session)
   // Unsigned 32-bit, and 0 stays free.
   return { ...next, nextSession: event.session >= 0xffff_ffff ? 1 : event.session + 1 }
-}
-
-/** A device that was away may come back with rows of a text that the session had before: only what all begin with holds. */
-function validAfter(
-  { retained }: SwarmState,
-  request: RequestState,
-  { session, stages, valid }: EventOf<'session-opened'>,
-): Pick<RequestState, 'valid' | 'sharedRows'> {
-  const former = retained.get(session)
-  const sharedRows = former ? Math.min(former.sharedRows, valid) : request.sharedRows
-  // Those of the former text cut it with this epoch; that they did they say with their answer.
-  const followers = former ? former.stages.map(({ peer }) => peer) : request.followers
-  return {
-    valid: stages.map(({ peer }) =>
-      followers.includes(peer) ? valid : Math.min(valid, sharedRows),
-    ),
-    sharedRows,
-  }
-}
-
-/** Whoever is left although it is there keeps what it has; a part in the new route ends that. */
-function leavingAfter(
-  { leaving, stages, epoch }: RequestState,
-  { stages: next, isMove = false }: EventOf<'session-opened'>,
-): readonly Leaving[] {
-  const left = isMove ? stages.map((stage) => ({ ...stage, epoch })) : []
-  return [...leaving, ...left].filter(({ peer }) => !next.some((stage) => stage.peer === peer))
-}
-
-function moveOf({ answer, repairs }: RequestState, now: number): Move {
-  return { at: now, answered: lengthOf(answer), repairs }
 }
 
 export function stageReady(state: SwarmState, event: EventOf<'stage-ready'>): SwarmState {

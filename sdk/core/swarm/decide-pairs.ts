@@ -2,7 +2,8 @@ import { PAIR_LINGER_MS, PAIR_OPEN_MS, PAIR_RETRY_MAX_MS, PAIR_RETRY_MS } from '
 import type { PeerId } from '../ids.ts'
 import type { Decision } from './events.ts'
 import { handoverRoutes } from './handover-routes.ts'
-import type { PairState, RouteEntry, SwarmState } from './state.ts'
+import type { RouteEntry } from './request-state.ts'
+import type { PairState, SwarmState } from './state.ts'
 import { isActive, joins, neighbours, pairBetween } from './views.ts'
 
 /** Neighbours of the next route and of running sessions are linked ahead of time; failed links are retried. */

@@ -16,7 +16,8 @@ import { createAdmission, crowdedOut, rowsOf } from './admission.ts'
 import { openMissing } from './decide-pairs.ts'
 import { adoptable } from './decide-retained.ts'
 import type { Decision } from './events.ts'
-import type { RequestState, RouteEntry, SwarmState } from './state.ts'
+import type { RequestState, RouteEntry } from './request-state.ts'
+import type { SwarmState } from './state.ts'
 import {
   bestRoute,
   isOver,

@@ -2,7 +2,8 @@ import { RETAINED_PER_STAGE, RETAINED_ROWS_MIN } from '../limits.ts'
 import type { Decision } from './events.ts'
 import type { PeerId } from '../ids.ts'
 import { tokensOf } from '../session/token-list.ts'
-import type { RequestState, Retained, SwarmState } from './state.ts'
+import type { RequestState, Retained } from './request-state.ts'
+import type { SwarmState } from './state.ts'
 import { stillServes } from './views.ts'
 
 /** Kept sessions that are too old, that a stage can't go on with, or that are too many for a device. */

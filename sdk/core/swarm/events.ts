@@ -4,15 +4,8 @@ import type { BlockRange } from '../model/block-range.ts'
 import type { SwarmPlan } from '../plan/assign.ts'
 import type { SamplingParams } from '../sampling/params.ts'
 import type { FinishReason, RequestTimings } from '../session/request.ts'
-import type {
-  LinkPath,
-  PairState,
-  PeerRole,
-  Pledge,
-  RouteEntry,
-  ServedModel,
-  StageReady,
-} from './state.ts'
+import type { RouteEntry, StageReady } from './request-state.ts'
+import type { LinkPath, PairState, PeerRole, Pledge, ServedModel } from './state.ts'
 
 /** What happened outside, as checked by the service. */
 export type Observation =

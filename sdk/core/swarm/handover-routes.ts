@@ -4,7 +4,8 @@ import { uncovered } from '../plan/tiling.ts'
 import { lengthOf } from '../session/token-list.ts'
 import { createAdmission, rowsOf } from './admission.ts'
 import { answerEnd } from './answer-end.ts'
-import type { PeerState, RequestState, RouteEntry, SwarmState } from './state.ts'
+import type { RequestState, RouteEntry } from './request-state.ts'
+import type { PeerState, SwarmState } from './state.ts'
 import { bestRoute, isDraining, isReady } from './views.ts'
 
 /** An answer that had better go on elsewhere, and where. */

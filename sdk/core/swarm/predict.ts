@@ -2,7 +2,8 @@ import type { PeerId } from '../ids.ts'
 import { withHidden } from '../plan/lap.ts'
 import { createWork } from '../plan/work.ts'
 import { hopCosts } from './hops.ts'
-import type { LapPrediction, PeerState, RequestState, RouteEntry, SwarmState } from './state.ts'
+import type { LapPrediction, RequestState, RouteEntry } from './request-state.ts'
+import type { PeerState, SwarmState } from './state.ts'
 
 /** A decode step of one device, ms, and whether it follows from measurements. */
 export type StepPrediction = { readonly ms: number; readonly isMeasured: boolean }

@@ -7,7 +7,8 @@ import { cheapestRoute, type Route, type RouteStage } from '../plan/route.ts'
 import { uncovered } from '../plan/tiling.ts'
 import { hopCosts } from './hops.ts'
 import { createStepPredictor, loadPerPeer } from './predict.ts'
-import type { PairState, PeerState, RequestState, RouteEntry, SwarmState } from './state.ts'
+import type { RequestState, RouteEntry } from './request-state.ts'
+import type { PairState, PeerState, SwarmState } from './state.ts'
 
 /** Questions that several parts ask of the state. */
 

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks'
 import { toCrowdError } from '../../../sdk/core/errors.ts'
 import { REPAIR_MS } from '../../../sdk/core/limits.ts'
-import type { RequestState } from '../../../sdk/core/swarm/state.ts'
+import type { RequestState } from '../../../sdk/core/swarm/request-state.ts'
 import type { Asker } from '../../support/asker.ts'
 import type { Outcome } from '../../sim/questions.ts'
 import type { RealCase } from './real-question.ts'

@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import type { SessionId } from '../../../sdk/core/ids.ts'
-import type { RequestPhase } from '../../../sdk/core/swarm/state.ts'
+import type { RequestPhase } from '../../../sdk/core/swarm/request-state.ts'
 import { canDoWithout } from '../../support/can-do-without.ts'
 import type { Asker } from '../../support/asker.ts'
 import { eventually } from '../../support/eventually.ts'

@@ -6,7 +6,7 @@ const SLICE_MS = 5_000
 const SLEPT_MAX_MS = 30_000
 
 /**
- * The same, but of the time in which this device slept, or the page was frozen, only a part counts: a limit that
+ * A `later` for which, of the time in which this device slept or the page was frozen, only a part counts: a limit that
  * passed meanwhile would otherwise be up before the page hears what happened to its connection.
  * @param now ms, of a clock that never goes back
  */

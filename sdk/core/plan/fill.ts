@@ -64,7 +64,7 @@ function placeOne(
       const longest = longestFrom(context, device, start, { limit: gap.end, layers: bounds.layers })
       if (longest === null) continue
       const range = storedPart(context, device, longest)
-      const cachedBytes = context.cachedBytes(device, range)
+      const cachedBytes = context.stored.bytes(device, range)
       if (best !== null && cachedBytes <= best.cachedBytes) continue
       best = { device, range, cachedBytes, layers: layersIn(range, context.model.layerCount) }
     }
@@ -80,7 +80,7 @@ function placeOne(
  */
 function storedPart(context: PlanContext, device: PlanDevice, range: BlockRange): BlockRange {
   let end = range.start
-  while (end < range.end && context.stores(device, end)) end += 1
+  while (end < range.end && context.stored.has(device, end)) end += 1
   const { layerCount } = context.model
   const stored = { start: range.start, end }
   const layers = layersIn(stored, layerCount)
@@ -89,15 +89,8 @@ function storedPart(context: PlanContext, device: PlanDevice, range: BlockRange)
 
 /** The gap's start, and where a run of stored blocks begins in it. */
 function startsIn(context: PlanContext, device: PlanDevice, gap: BlockRange): number[] {
-  if (device.cached.size === 0) return [gap.start]
-  const starts = [gap.start]
-  let before = context.cachedBytes(device, { start: gap.start, end: gap.start + 1 }) > 0
-  for (let block = gap.start + 1; block < gap.end; block++) {
-    const stored = context.cachedBytes(device, { start: block, end: block + 1 }) > 0
-    if (stored && !before) starts.push(block)
-    before = stored
-  }
-  return starts
+  const inside = context.stored.starts(device).filter((at) => at > gap.start && at < gap.end)
+  return [gap.start, ...inside]
 }
 
 function betterThan(context: PlanContext, a: Ranked, b: Ranked): boolean {

@@ -1,9 +1,9 @@
 import type { BlockRange } from '../model/block-range.ts'
-import { blockPieces } from '../model/manifest.ts'
 import { layersIn, type PlanDevice, type PlanModel } from './device.ts'
 import { createHopTable, UNKNOWN_HOP_MS } from './hop-table.ts'
 import { createStageSizes, type StageSizes } from './memory.ts'
 import type { HopCost } from './route.ts'
+import { createStoredPieces, type StoredPieces } from './stored-pieces.ts'
 import { createWork, type Work } from './work.ts'
 
 /** Everything one planning run shares. */
@@ -11,6 +11,7 @@ export type PlanContext = {
   readonly model: PlanModel
   readonly sizes: StageSizes
   readonly work: Work
+  readonly stored: StoredPieces
   readonly blockCount: number
   /** At least so many stages in a chain, where there are layers enough. */
   readonly minStages: number
@@ -19,10 +20,6 @@ export type PlanContext = {
   /** Measured, or guessed from those that were. */
   msPerLayer(device: PlanDevice): number
   hopMs(from: PlanDevice, to: PlanDevice): number
-  /** Bytes of a block's pieces that a device has stored already. */
-  cachedBytes(device: PlanDevice, range: BlockRange): number
-  /** Whether a device has every piece of a block stored. */
-  stores(device: PlanDevice, block: number): boolean
 }
 
 export type PlanInput = {
@@ -38,36 +35,16 @@ export function createPlanContext(input: PlanInput): PlanContext {
   const work = createWork(model)
   const scale = speedScale(work, devices)
   const stages = Math.max(1, Math.min(minStages, model.layerCount))
-  const pieces = model.blocks.map((block) => blockPieces(block))
-  const perDevice = new Map<PlanDevice, number[]>()
-  const cachedSums = (device: PlanDevice): number[] => {
-    const known = perDevice.get(device)
-    if (known) return known
-    const sums = [0]
-    for (const [index, list] of pieces.entries()) {
-      const held = list.filter((piece) => device.cached.has(piece.sha256))
-      sums.push(held.reduce((sum, piece) => sum + piece.bytes, sums[index] ?? 0))
-    }
-    perDevice.set(device, sums)
-    return sums
-  }
   return {
     model,
     sizes: createStageSizes(model),
     work,
+    stored: createStoredPieces(model),
     msPerLayer: (device) => device.msPerLayer ?? work.guessMs(device.provider) * scale,
     hopMs: createHopTable(devices, hopMs),
     blockCount: model.blocks.length,
     minStages: stages,
     maxLayers: Math.ceil(model.layerCount / stages),
-    cachedBytes(device, range) {
-      if (device.cached.size === 0) return 0
-      const sums = cachedSums(device)
-      return (sums[range.end] ?? 0) - (sums[range.start] ?? 0)
-    },
-    stores: (device, block) =>
-      device.cached.size > 0 &&
-      (pieces[block] ?? []).every((piece) => device.cached.has(piece.sha256)),
   }
 }
 
@@ -94,11 +71,14 @@ export function longestFrom(
   start: number,
   bounds: { readonly limit: number; readonly layers: number },
 ): BlockRange | null {
+  const { layerCount } = context.model
+  const layers = Math.min(bounds.layers, context.maxLayers)
+  const sums = context.sizes.sums(device.provider)
+  const most = (sums[start] ?? 0) + device.pledgeBytes
   let end = start
-  while (end < bounds.limit) {
-    const longer = { start, end: end + 1 }
-    if (layersIn(longer, context.model.layerCount) > bounds.layers) break
-    if (!fits(context, device, longer)) break
+  while (end < bounds.limit && (sums[end + 1] ?? Infinity) <= most) {
+    // Blocks 1 to `layerCount` are the layers.
+    if (Math.min(end + 1, layerCount + 1) - Math.max(start, 1) > layers) break
     end += 1
   }
   return end === start ? null : { start, end }

@@ -61,11 +61,7 @@ function arrange(context: PlanContext, devices: readonly PlanDevice[]): FreshSta
 
 /** Where on the chain a device belongs: its present range, else where its stored pieces begin. */
 function home(context: PlanContext, device: PlanDevice): number {
-  if (device.range) return device.range.start
-  if (device.cached.size === 0) return context.blockCount
-  for (let block = 0; block < context.blockCount; block++)
-    if (context.cachedBytes(device, { start: block, end: block + 1 }) > 0) return block
-  return context.blockCount
+  return device.range?.start ?? context.stored.starts(device)[0] ?? context.blockCount
 }
 
 /** Walks from block 0; at each border the first device in the order that can hold the next block goes on. */

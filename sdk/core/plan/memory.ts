@@ -10,18 +10,26 @@ const PLANNED_SESSIONS = 2
 export type StageSizes = {
   /** Weights in the provider's format and the KV caches of the planned sessions. */
   bytes(provider: Provider, range: BlockRange): number
+  /** What all blocks before each one take; the last entry is the whole model. */
+  sums(provider: Provider): readonly number[]
 }
 
 /** Sums once, so that asking for a range costs nothing. */
 export function createStageSizes(model: PlanModel): StageSizes {
-  const known = new Map<boolean, readonly number[]>()
+  const known = new Map<Provider, readonly number[]>()
+  const sumsOf = (provider: Provider): readonly number[] => {
+    const found = known.get(provider)
+    if (found) return found
+    const sums = prefixSums(model, provider)
+    known.set(provider, sums)
+    return sums
+  }
   return {
     bytes(provider, range) {
-      const expanded = isExpanded(model, provider)
-      const sums = known.get(expanded) ?? prefixSums(model, provider)
-      known.set(expanded, sums)
+      const sums = sumsOf(provider)
       return (sums[range.end] ?? Infinity) - (sums[range.start] ?? 0)
     },
+    sums: sumsOf,
   }
 }
 

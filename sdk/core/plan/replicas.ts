@@ -95,7 +95,7 @@ function weakestFor(context: PlanContext, spans: readonly Span[], device: PlanDe
   const possible = spans.filter(
     (span) => strength(span) < COPIES_MAX && fits(context, device, span.range),
   )
-  const cached = (span: Span): number => context.cachedBytes(device, span.range)
+  const cached = (span: Span): number => context.stored.bytes(device, span.range)
   return (
     [...possible].sort(
       (a, b) =>

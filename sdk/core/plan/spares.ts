@@ -15,29 +15,30 @@ export function keepPieces(
   spares: readonly PlanDevice[],
 ): ReadonlyMap<PeerId, BlockRange> {
   const kept = new Map<PeerId, BlockRange>()
-  const keepers = new Map<Span, number>()
-  const take = (device: PlanDevice, span: Span, range: BlockRange): void => {
+  const known = spans.map((span) => ({
+    span,
+    ms: fastestMs(context, span),
+    copies: strength(span),
+  }))
+  const take = (device: PlanDevice, one: (typeof known)[number], range: BlockRange): void => {
     kept.set(device.peer, range)
-    keepers.set(span, (keepers.get(span) ?? 0) + 1)
+    one.copies += 1
   }
   const visibleFirst = [...spares].sort((a, b) => Number(a.hidden) - Number(b.hidden))
   for (const device of visibleFirst) {
-    const span = spans.find(({ range }) => range.start === device.keep?.start)
-    const range = span && loadable(context, device, span)
-    if (span && range && range.end === device.keep?.end) take(device, span, range)
+    const one = known.find(({ span }) => span.range.start === device.keep?.start)
+    const range = one && loadable(context, device, one.span)
+    if (one && range && range.end === device.keep?.end) take(device, one, range)
   }
   for (const device of visibleFirst) {
     if (kept.has(device.peer)) continue
-    const order = [...spans].sort(
-      (a, b) =>
-        strength(a) + (keepers.get(a) ?? 0) - strength(b) - (keepers.get(b) ?? 0) ||
-        fastestMs(context, b) - fastestMs(context, a) ||
-        a.range.start - b.range.start,
+    const order = [...known].sort(
+      (a, b) => a.copies - b.copies || b.ms - a.ms || a.span.range.start - b.span.range.start,
     )
-    for (const span of order) {
-      const range = loadable(context, device, span)
+    for (const one of order) {
+      const range = loadable(context, device, one.span)
       if (range === null) continue
-      take(device, span, range)
+      take(device, one, range)
       break
     }
   }

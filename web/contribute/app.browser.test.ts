@@ -94,6 +94,17 @@ describe('the contribute page', () => {
     await expect.element(root).toHaveAttribute('data-fetched-bytes', '600000')
   })
 
+  test('a spare shows how far it is with the layers that it stores ahead', async () => {
+    world.open('#s=abc&auto=1')
+    const worker = await world.started()
+    worker.change({ phase: 'waiting', doneBytes: 1_000_000, totalBytes: 4_000_000 })
+    const bar = page.getByLabelText('Storing layers, to step in at once')
+    await expect.element(bar).toHaveAttribute('value', '1000000')
+    worker.change({ doneBytes: 4_000_000 })
+    await expect.element(bar).not.toBeInTheDocument()
+    await expect.element(page.getByTestId('bytes')).toHaveTextContent('4 MB of 4 MB')
+  })
+
   test('two links to the same device are two rows', async () => {
     world.open('#s=abc&auto=1')
     const worker = await world.started()

@@ -2,7 +2,7 @@ import { readHubSettings } from '../sdk/hub/hub-settings.node.ts'
 import { readModelRef } from '../sdk/hub/model-ref.ts'
 import { findModel } from '../sdk/import/stored-model.node.ts'
 import { addWithProgress } from './add-with-progress.ts'
-import type { ProgressOutput } from './progress-line.ts'
+import type { ProgressOutput } from '../sdk/terminal/progress-line.ts'
 
 /**
  * For whoever starts a host with a model of the hub: adds it, unless the name or id is known here already.

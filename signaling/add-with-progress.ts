@@ -3,8 +3,12 @@ import type { ExportChoice } from '../sdk/core/model/onnx/export-files.ts'
 import type { HubOptions } from '../sdk/hub/hub-options.ts'
 import { storedBytes, type AddedModel } from '../sdk/import/model-registry.node.ts'
 import type { Ask } from './ask-person.ts'
-import { formatBytes, formatSeconds, plain } from './model-texts.ts'
-import { createProgressLine, type ProgressLine, type ProgressOutput } from './progress-line.ts'
+import { formatBytes, formatSeconds, plain } from '../sdk/terminal/format.ts'
+import {
+  createProgressLine,
+  type ProgressLine,
+  type ProgressOutput,
+} from '../sdk/terminal/progress-line.ts'
 
 type AddRequest = Omit<AddModelRequest, 'on' | 'hub'> & { hub(): Promise<HubOptions> }
 

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises'
 import type { Readable, Writable } from 'node:stream'
-import type { ProgressOutput } from './progress-line.ts'
+import type { ProgressOutput } from '../sdk/terminal/progress-line.ts'
 
 export type Terminal = {
   readonly output: Writable & ProgressOutput

@@ -11,7 +11,7 @@ import {
 import { readManifest } from '../sdk/import/model-store.node.ts'
 import { builtinModels } from '../sdk/import/resolve-model.node.ts'
 import { builtinDirectory } from '../sdk/import/stored-model.node.ts'
-import { formatBytes, plain, table } from './model-texts.ts'
+import { formatBytes, plain, table } from '../sdk/terminal/format.ts'
 import { unfinishedDownloads } from './remove-model.ts'
 
 export type ListedModel = {

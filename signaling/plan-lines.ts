@@ -1,6 +1,6 @@
 import { describeRange, type BlockRange } from '../sdk/core/model/block-range.ts'
 import type { PlanReview } from '../sdk/core/plan/review.ts'
-import { cutLine, formatBytes, plain, table } from './model-texts.ts'
+import { cutLine, formatBytes, plain, table } from '../sdk/terminal/format.ts'
 
 /** A plan and whose it is, for the terminal and `--json`. */
 export type ShownPlan = Pick<PlanReview, 'lapMs' | 'stages' | 'advice'> & {

@@ -16,7 +16,7 @@ import {
 import { builtinModels } from '../sdk/import/resolve-model.node.ts'
 import { builtinDirectory } from '../sdk/import/stored-model.node.ts'
 import type { Ask } from './ask-person.ts'
-import { formatBytes } from './model-texts.ts'
+import { formatBytes } from '../sdk/terminal/format.ts'
 import { isServed } from './serving-marks.ts'
 
 /**

@@ -1,5 +1,6 @@
 import { describeRange } from '../sdk/core/model/block-range.ts'
 import type { SwarmSnapshot } from '../sdk/protocol/swarm-snapshot.ts'
+import { formatBytes } from '../sdk/terminal/format.ts'
 import type { StartedHost } from './server.ts'
 import { operatorUrl } from './urls.ts'
 
@@ -68,7 +69,7 @@ export function statusLine(swarm: SwarmSnapshot): string {
     coverage(swarm),
     `${swarm.laps} laps`,
     ...(active.length > 0 ? [count(active.length, 'answer')] : []),
-    ...(swarm.relayedBytes > 0 ? [`${megabytes(swarm.relayedBytes)} relayed`] : []),
+    ...(swarm.relayedBytes > 0 ? [`${formatBytes(swarm.relayedBytes)} relayed`] : []),
   ]
   return parts.join(' · ')
 }
@@ -92,8 +93,4 @@ function coverage(swarm: SwarmSnapshot): string {
 
 function count(number: number, word: string): string {
   return `${number} ${word}${number === 1 ? '' : 's'}`
-}
-
-function megabytes(bytes: number): string {
-  return `${(bytes / 1e6).toFixed(1)} MB`
 }

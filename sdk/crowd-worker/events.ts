@@ -1,5 +1,6 @@
 import type { CrowdError } from '../core/errors.ts'
 import { describeRange, sameRange, type BlockRange } from '../core/model/block-range.ts'
+import { formatBytes } from '../terminal/format.ts'
 import type { WorkerSnapshot } from '../worker/worker-snapshot.ts'
 
 /** What a worker tells whoever runs it: a line each, for people or as JSON. */
@@ -24,6 +25,8 @@ export type WorkerEvent =
       readonly blocks: readonly [number, number]
       readonly layers: string
     }
+  /** Of layers to hold, or to keep stored as a spare. */
+  | { readonly event: 'progress'; readonly doneBytes: number; readonly totalBytes: number }
   | {
       readonly event: 'serving'
       readonly blocks: readonly [number, number]
@@ -58,9 +61,25 @@ export function eventsBetween(before: WorkerSnapshot | null, now: WorkerSnapshot
     events.push(...stageEvents(now))
   return [
     ...events,
+    ...progressEvents(before, now),
     ...errorEvents(before?.error ?? null, now),
     ...linkEvents(before?.links ?? [], now.links),
   ]
+}
+
+/** One for each percent, so that a log stays readable; none for what was stored already. */
+function progressEvents(before: WorkerSnapshot | null, now: WorkerSnapshot): WorkerEvent[] {
+  if (before === null || (!isUnderWay(before) && !isUnderWay(now))) return []
+  if (now.doneBytes <= before.doneBytes || percentOf(now) === percentOf(before)) return []
+  return [{ event: 'progress', doneBytes: now.doneBytes, totalBytes: now.totalBytes }]
+}
+
+function isUnderWay({ doneBytes, totalBytes }: WorkerSnapshot): boolean {
+  return doneBytes > 0 && doneBytes < totalBytes
+}
+
+function percentOf({ doneBytes, totalBytes }: WorkerSnapshot): number {
+  return Math.floor((100 * doneBytes) / totalBytes)
 }
 
 /** The error that ends the worker is told by whoever ends it. */
@@ -114,8 +133,10 @@ export function textOf(event: WorkerEvent): string {
       return `nothing to hold yet${event.reason === '' ? '' : `: ${event.reason}`}`
     case 'fetching':
       return `preparing ${event.layers}`
+    case 'progress':
+      return `${formatBytes(event.doneBytes)} of ${formatBytes(event.totalBytes)}`
     case 'serving':
-      return `serving ${event.layers}: ${megabytes(event.totalBytes)}, ${megabytes(event.fetchedBytes)} of them fetched now${event.peerBytes === 0 ? '' : `, ${megabytes(event.peerBytes)} from peers`}`
+      return `serving ${event.layers}: ${formatBytes(event.totalBytes)}, ${formatBytes(event.fetchedBytes)} of them fetched now${event.peerBytes === 0 ? '' : `, ${formatBytes(event.peerBytes)} from peers`}`
     case 'link':
       return `linked to ${event.peer}: ${event.path}`
     case 'draining':
@@ -142,8 +163,4 @@ function providerText({
     ...lines,
     ...notes.map((note) => `  passed over ${note.trim().replaceAll('\n', ' ')}`),
   ].join('\n')
-}
-
-function megabytes(bytes: number): string {
-  return `${(bytes / 1e6).toFixed(1)} MB`
 }

@@ -11,8 +11,9 @@ import { checkHost } from './check-host.ts'
 import { readCommandLine } from './command-line.ts'
 import { parseWorkerConfig, wantsJson, type WorkerConfig } from './config.ts'
 import { endBySignal } from './end-process.node.ts'
-import { errorEvent, textOf, type WorkerEvent } from './events.ts'
+import { errorEvent, type WorkerEvent } from './events.ts'
 import { exitCodeOf } from './exit-code.ts'
+import { createPrinter } from './print-events.ts'
 import { startWorkerRun } from './run-worker.ts'
 
 /** Goodbyes are on their way this long before the process ends. */
@@ -33,7 +34,7 @@ async function main(): Promise<void> {
     memoryBytes: machineMemory(),
     dataDirectory,
   })
-  await work(config, createPrinter(config))
+  await work(config, printer(config))
 }
 
 async function work(config: WorkerConfig, emit: (event: WorkerEvent) => void): Promise<never> {
@@ -87,12 +88,8 @@ function listenToSignals(drain: () => void): () => NodeJS.Signals | null {
   return () => last
 }
 
-function createPrinter({ json }: { readonly json: boolean }): (event: WorkerEvent) => void {
-  return (event) => {
-    const stream = event.event === 'error' && !json ? process.stderr : process.stdout
-    const text = json ? JSON.stringify({ time: new Date().toISOString(), ...event }) : textOf(event)
-    stream.write(`${text}\n`)
-  }
+function printer(options: { readonly json: boolean }): (event: WorkerEvent) => void {
+  return createPrinter(options, process, () => Date.now())
 }
 
 /** A container's limit where there is one. */
@@ -112,7 +109,7 @@ try {
 } catch (thrown) {
   const error = toCrowdError(thrown, 'internal')
   const json = wantsJson(process.argv.slice(2), process.env)
-  if (json) createPrinter({ json })(errorEvent(error))
+  if (json) printer({ json })(errorEvent(error))
   else process.stderr.write(`crowd-worker: ${error.message}\n  ${error.hint}\n`)
   process.exit(exitCodeOf(error.code))
 }

@@ -135,8 +135,10 @@ test('says what a person wants to know, the provider first', async () => {
   const range = { start: 0, end: 3 }
   latest().change({ phase: 'waiting' })
   latest().change({ phase: 'fetching', range })
-  latest().change({ doneBytes: 5 })
-  latest().change({ phase: 'serving', totalBytes: 2e6, fetchedBytes: 1e6, peerBytes: 6e5 })
+  latest().change({ totalBytes: 2e6 })
+  // A line for each percent, not for each chunk.
+  for (const doneBytes of [1e6, 1e6 + 1, 2e6]) latest().change({ doneBytes })
+  latest().change({ phase: 'serving', fetchedBytes: 1e6, peerBytes: 6e5 })
   const link = { peer: 'other' as PeerId, path: null, state: 'opening', rttMs: null } as const
   latest().change({ links: [link] })
   latest().change({ links: [{ ...link, path: 'direct', state: 'open' }] })
@@ -146,7 +148,9 @@ test('says what a person wants to know, the provider first', async () => {
     'joined http://host:7080 as "box"; model m',
     'nothing to hold yet',
     'preparing embedding and layers 1–2',
-    'serving embedding and layers 1–2: 2.0 MB, 1.0 MB of them fetched now, 0.6 MB from peers',
+    '1.00 MB of 2.00 MB',
+    '2.00 MB of 2.00 MB',
+    'serving embedding and layers 1–2: 2.00 MB, 1.00 MB of them fetched now, 600 kB from peers',
     'linked to other: direct',
   ])
 })

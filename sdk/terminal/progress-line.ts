@@ -1,4 +1,4 @@
-import { formatBytes, formatSeconds } from './model-texts.ts'
+import { formatBytes, formatSeconds } from './format.ts'
 
 export type ProgressOutput = {
   write(text: string): unknown

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { formatBytes, formatCount, formatSeconds, plain, table } from './model-texts.ts'
+import { formatBytes, formatCount, formatSeconds, plain, table } from './format.ts'
 
 test.each([
   [0, '0 B'],

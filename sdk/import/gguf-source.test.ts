@@ -83,7 +83,7 @@ async function put(bytes: Uint8Array, name = 'tiny.gguf'): Promise<string> {
 /** How importing ends: "accepted", or the error as `code: message`; anything else is a fault. */
 async function outcome(bytes: Uint8Array): Promise<string> {
   const path = await put(bytes)
-  const started = performance.now()
+  const before = process.cpuUsage()
   const result = await importModel(path, join(folder, 'store')).then(
     () => 'accepted',
     (error: unknown) => {
@@ -91,7 +91,9 @@ async function outcome(bytes: Uint8Array): Promise<string> {
       return `not named: ${String(error)}`
     },
   )
-  expect(performance.now() - started).toBeLessThan(1000)
+  // Of the processor: others may be using the disk.
+  const { user, system } = process.cpuUsage(before)
+  expect((user + system) / 1_000).toBeLessThan(1_000)
   return result
 }
 

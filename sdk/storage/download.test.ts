@@ -132,7 +132,7 @@ describe('fetchPieces', () => {
       }
       // A failure stops the others: they must be stored before.
       void vi
-        .waitFor(async () => expect(await store.list()).toHaveLength(2))
+        .waitFor(async () => expect(await store.list()).toHaveLength(2), { timeout: 10_000 })
         .then(() => status(404)(response, bytes, attempt))
     }
     await expect(download(pieces)).rejects.toMatchObject({ code: 'piece-unavailable' })

@@ -115,7 +115,7 @@ test('SG16 a receiver that takes nothing is cut off by the bytes that wait for i
     fixture.connection?.sendRelay(pair, bytes)
     await new Promise((resolve) => setImmediate(resolve))
   }
-  await expect.poll(() => closed, { timeout: 1_000, interval: 5 }).toBe(true)
+  await expect.poll(() => closed, POLL).toBe(true)
 })
 
 test('closing does not wait for a receiver that takes nothing', async () => {

@@ -8,7 +8,8 @@ import { summarise } from './summary.ts'
 
 /**
  * `npm run chaos -- [--runs N] [--seed S] [--json] [--verbose]`: answers in the simulator, each disturbed while it is
- * computed; with `--real` on a real ring. `--soak N`: so many answers there, undisturbed, and memory. `--throughput`: four answers at once against one. `--petals`: speed by how often stages are lost.
+ * computed; with `--real` on a real ring, and with `--lan`
+ * each of its devices has a network of its own (Linux, as root), so that ways between them are cut too. `--soak N`: so many answers there, undisturbed, and memory. `--throughput`: four answers at once against one. `--petals`: speed by how often stages are lost.
  */
 const { values } = parseArgs({
   options: {
@@ -20,6 +21,7 @@ const { values } = parseArgs({
     petals: { type: 'boolean', default: false },
     minutes: { type: 'string', default: String(PETALS.minutes) },
     real: { type: 'boolean', default: false },
+    lan: { type: 'boolean', default: false },
     soak: { type: 'string', default: '0' },
   },
 })
@@ -47,7 +49,7 @@ async function disturbed(): Promise<boolean> {
 }
 
 async function disturbedForReal(runs: number, seed: number): Promise<boolean> {
-  const done = await realChaos({ runs, seed }, (run) => {
+  const done = await realChaos({ runs, seed, isLan: values.lan }, (run) => {
     if (values.verbose) console.error(JSON.stringify(run))
   })
   const summary = summarise(done, seed)

@@ -21,6 +21,7 @@ const BLOWS = [
   'delay',
   'reload',
   'socket',
+  'unheard',
 ] as const
 
 type Blow = (typeof BLOWS)[number]
@@ -96,6 +97,7 @@ const BLOW: Readonly<Record<Blow, (scene: Scene) => void>> = {
     sim.plan(whole(random, 100, 3_000), own.reopen)
   },
   socket: ({ own }) => own.dropSocket(),
+  unheard: ({ own }) => own.loseHost(),
 }
 
 function freeze({ sim, own }: Scene, ms: number): void {

@@ -29,6 +29,7 @@ const SILENT: ReadonlySet<Disturbance> = new Set([
   'sleep',
   'cut',
   'blip',
+  'unheard',
   'source-vanish',
 ])
 /** A socket whose other end is gone is given up by its ping. */

@@ -55,6 +55,8 @@ export type SimDevice = {
   /** Says something to the host, whatever its worker does. */
   say(message: ClientMessage): void
   dropSocket(): void
+  /** Its line to the host is dead, which both notice by their pings; the other devices reach it. */
+  loseHost(): void
   /** The page is opened again, by the same identity and with the pieces that are stored. */
   reopen(): void
 }
@@ -193,6 +195,11 @@ export function createSimDevice(
     },
     say: (message) => void life.signaling.send(message),
     dropSocket: () => life.signaling.drop('transport close'),
+    loseHost() {
+      const { signaling } = life
+      signaling.abandon(silence())
+      clock.after(silence(), () => signaling.drop('ping timeout'))
+    },
     reopen() {
       if (device.isAlive) device.kill()
       life = open()

@@ -13,15 +13,17 @@ export type Child = {
   kill(): Promise<void>
 }
 
-/** Starts a script under this Node. */
+/** Starts a script under this Node. @param launcher a command that runs what stands behind it */
 export function startChild(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
+  launcher: readonly string[] = [],
 ): Child {
   const env = { ...process.env, ...environment }
   // Set by our own code in this process, and to be set by it again in that one.
   if (!('ORT_DISABLE_TELEMETRY' in environment)) delete env['ORT_DISABLE_TELEMETRY']
-  const child = spawn(process.execPath, [...args], { stdio: ['ignore', 'pipe', 'pipe'], env })
+  const [command = process.execPath, ...rest] = [...launcher, process.execPath, ...args]
+  const child = spawn(command, rest, { stdio: ['ignore', 'pipe', 'pipe'], env })
   let out = ''
   let all = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => {

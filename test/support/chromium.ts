@@ -3,11 +3,18 @@ import { BROWSER_FLAGS, findBrowser } from '../../tools/bootstrap/browser.mjs'
 
 export { eventually } from './eventually.ts'
 
+/** The machine's Chromium. @throws Error where there is none */
+export function chromiumPath(): string {
+  const path = findBrowser()
+  if (path !== null) return path
+  throw new Error('no Chromium on this machine: install one or set CROWDINFER_BROWSER')
+}
+
 /** Starts the machine's Chromium, headless. `extraFlags` e.g. to forbid WebRTC. */
-export async function launchChromium(extraFlags: readonly string[] = []): Promise<Browser> {
-  const executablePath = findBrowser()
-  if (executablePath === null)
-    throw new Error('no Chromium on this machine: install one or set CROWDINFER_BROWSER')
+export async function launchChromium(
+  extraFlags: readonly string[] = [],
+  executablePath = chromiumPath(),
+): Promise<Browser> {
   return await chromium.launch({
     executablePath,
     headless: true,

@@ -3,6 +3,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 
 /** A device's own way to the host, over TCP, that a test can close. */
 export type Door = {
+  readonly address: string
   readonly port: number
   /** Ends every connection at once; new ones are let in. */
   drop(): void
@@ -15,7 +16,7 @@ export type Door = {
 
 type Passage = { readonly inner: Socket; readonly outer: Socket }
 
-export async function openDoor(hostPort: number): Promise<Door> {
+export async function openDoor(hostPort: number, address = '127.0.0.1'): Promise<Door> {
   const passages = new Set<Passage>()
   let isBlocked = false
   const server = createServer((outer) => {
@@ -51,9 +52,10 @@ export async function openDoor(hostPort: number): Promise<Door> {
   const drop = (): void => {
     for (const passage of [...passages]) cut(passage)
   }
-  server.listen(0, '127.0.0.1')
+  server.listen(0, address)
   await once(server, 'listening')
   return {
+    address,
     // Cast: a server that listens on TCP has an address of this form.
     port: (server.address() as AddressInfo).port,
     drop,

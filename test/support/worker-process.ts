@@ -13,6 +13,8 @@ export type WorkerProcessOptions = {
   readonly dataDir: string
   readonly flags?: readonly string[]
   readonly environment?: Readonly<Record<string, string>>
+  /** A command that runs what stands behind it. */
+  readonly launcher?: readonly string[]
 }
 
 /** A real crowd-worker of the built package, on one CPU thread. */
@@ -32,10 +34,10 @@ export type WorkerProcess = Child & {
 const EVENT_MS = 40_000
 
 export function startWorkerProcess(options: WorkerProcessOptions): WorkerProcess {
-  const { joinUrl, name, dataDir, flags = [], environment = {} } = options
+  const { joinUrl, name, dataDir, flags = [], environment = {}, launcher = [] } = options
   const own = ['--name', name, '--data', dataDir, '--memory', '256MB', '--json']
   const cpu = flags.includes('--provider') ? [] : ['--provider', 'cpu', '--threads', '1']
-  const child = startChild([SCRIPT, joinUrl, ...own, ...cpu, ...flags], environment)
+  const child = startChild([SCRIPT, joinUrl, ...own, ...cpu, ...flags], environment, launcher)
 
   // Our own program wrote the lines.
   const events = (): WorkerEvent[] => child.lines().map((line) => JSON.parse(line) as WorkerEvent)

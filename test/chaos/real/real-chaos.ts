@@ -8,7 +8,13 @@ import { createRandoms, pick, whole } from '../../sim/randoms.ts'
 import type { ChaosResult } from '../summary.ts'
 import { askRing, type RealAnswer } from './real-answer.ts'
 import type { RealDevice } from './real-device.ts'
-import { disturbDevice, REAL_DISTURBANCES, type RealDisturbance } from './real-disturbances.ts'
+import {
+  disturbDevice,
+  REAL_DISTURBANCES,
+  WAY_DISTURBANCES,
+  type RealDisturbance,
+  type Victim,
+} from './real-disturbances.ts'
 import { openReference, type Reference } from './real-question.ts'
 import { openRealRing, type RealRing } from './real-ring.ts'
 
@@ -31,12 +37,12 @@ const ENDED: ReadonlySet<RequestPhase> = new Set(['done', 'failed', 'cancelled']
 const REST = 80
 
 export async function realChaos(
-  options: { readonly runs: number; readonly seed: number },
+  options: { readonly runs: number; readonly seed: number; readonly isLan: boolean },
   say: (run: RealRun) => void,
 ): Promise<RealRun[]> {
   const checked: RealRun[] = []
   let runs: RealRun[] = []
-  let stage = await openStage()
+  let stage = await openStage(options.isLan)
   const check = async (): Promise<void> => {
     checked.push(...(await withLeaks(stage.ring, runs)))
     runs = []
@@ -50,7 +56,7 @@ export async function realChaos(
       // A ring that did not come back is no ground for the next run.
       await check()
       await stage.close()
-      stage = await openStage()
+      stage = await openStage(options.isLan)
     }
     await check()
     return checked
@@ -66,8 +72,8 @@ type Stage = {
   close(): Promise<void>
 }
 
-async function openStage(): Promise<Stage> {
-  const ring = await openRealRing(RING)
+async function openStage(isLan: boolean): Promise<Stage> {
+  const ring = await openRealRing({ ...RING, isLan })
   try {
     const reference = await openReference(ring.model)
     await ring.untilWhole(WHOLE_MS)
@@ -90,7 +96,8 @@ async function openStage(): Promise<Stage> {
 
 async function oneRun({ ring, asker, reference }: Stage, seed: number): Promise<RealRun> {
   const random = createRandoms(seed).stream('real')
-  const kind = pick(random, REAL_DISTURBANCES)
+  const kinds = ring.lan === null ? REAL_DISTURBANCES : [...REAL_DISTURBANCES, ...WAY_DISTURBANCES]
+  const kind = pick(random, kinds)
   const wanted = await reference.someCase(random)
   const atToken = whole(random, 0, wanted.expected.length - REST)
   const answer = askRing(ring, asker, wanted)
@@ -110,9 +117,10 @@ async function oneRun({ ring, asker, reference }: Stage, seed: number): Promise<
 async function strike(
   ring: RealRing,
   answer: RealAnswer,
-  { victim, kind, random }: { victim: RealDevice; kind: RealDisturbance; random: () => number },
+  { victim, kind, random }: { victim: Victim; kind: RealDisturbance; random: () => number },
 ): Promise<Omit<RealRun, 'seed' | 'kind' | 'atToken'>> {
-  const peer = ring.peerOf(victim)
+  const { device } = victim
+  const peer = ring.peerOf(device)
   const hasReplica = peer !== null && canDoWithout(ring.state(), peer)
   const { stages, session } = answer.request() ?? { stages: [], session: null }
   answer.arm()
@@ -124,7 +132,7 @@ async function strike(
   const reaction = answer.reaction()
   const nextAt = reaction === null ? undefined : answer.tokenAt[reaction.tokens]
   return {
-    victim: victim.name,
+    victim: device.name,
     stages: stages.length,
     hasReplica,
     ...end,
@@ -136,20 +144,23 @@ async function strike(
   }
 }
 
-/** Waits until so many tokens have come; gives a device of the route. */
+/** Waits until so many tokens have come; gives a device of the route, and the one behind it. */
 async function untilToken(
   ring: RealRing,
   answer: RealAnswer,
   { atToken, random }: { atToken: number; random: () => number },
-): Promise<RealDevice> {
+): Promise<Victim> {
   const share = random()
   return await new Promise((resolve, reject) => {
     const look = (): void => {
       const request = answer.request()
       if (request?.phase !== 'running' || answer.tokenAt.length < atToken) return
-      const { peer } = request.stages[Math.floor(share * request.stages.length)] ?? {}
-      const device = ring.devices.find((each) => ring.peerOf(each) === peer)
-      if (device !== undefined) finish(() => resolve(device))
+      const { stages } = request
+      const at = Math.floor(share * stages.length)
+      const [device, next] = [at, (at + 1) % stages.length].map((index) =>
+        ring.devices.find((each) => ring.peerOf(each) === stages[index]?.peer),
+      )
+      if (device && next) finish(() => resolve({ device, next, lan: ring.lan }))
     }
     const unhear = ring.onEvent(look)
     const finish = (then: () => void): void => {
@@ -170,14 +181,16 @@ async function untilToken(
 }
 
 /** Undoes the disturbance; what is wrong with the ring afterwards. */
-async function recover(ring: RealRing, victim: RealDevice): Promise<string[]> {
+async function recover(ring: RealRing, { device, next, lan }: Victim): Promise<string[]> {
   try {
-    await victim.restore()
+    if (lan !== null && device.place !== null && next.place !== null)
+      lan.heal(device.place, next.place)
+    await device.restore()
     await ring.untilWhole(WHOLE_MS)
     return []
   } catch (error) {
-    const story = await victim.story().catch(() => 'it does not answer')
-    return [messageOf(error), `${victim.name}: ${story}`]
+    const story = await device.story().catch(() => 'it does not answer')
+    return [messageOf(error), `${device.name}: ${story}`]
   }
 }
 

@@ -1,10 +1,13 @@
 import type { Door } from '../../support/door.ts'
+import type { LanPlace } from './lan.ts'
 
 /** A device of a real ring: a Node process or a Chromium tab, with its own storage and its own way to the host. */
 export type RealDevice = {
   readonly kind: 'worker' | 'tab'
   readonly name: string
   readonly door: Door
+  /** null: on loopback, as all the others. */
+  readonly place: LanPlace | null
   /** Starts it; once more, with what it has stored, where it ended. */
   open(): Promise<void>
   /** Ends it without a goodbye. */
@@ -30,6 +33,7 @@ export const PLEDGE_MB = 64
 /** The join URL that leads through a door. */
 export function throughDoor(joinUrl: string, door: Door): string {
   const url = new URL(joinUrl)
+  url.hostname = door.address
   url.port = String(door.port)
   return url.href
 }

@@ -11,8 +11,9 @@ import { createHost } from '../../../signaling/server.ts'
 import { hostDeps } from '../../../signaling/start-command.ts'
 import { openAsker, type Asker } from '../../support/asker.ts'
 import { canDoWithout } from '../../support/can-do-without.ts'
-import { eventually, launchChromium } from '../../support/chromium.ts'
+import { chromiumPath, eventually, launchChromium } from '../../support/chromium.ts'
 import { openDoor } from '../../support/door.ts'
+import { openLan, type Lan, type LanPlace } from './lan.ts'
 import type { RealDevice } from './real-device.ts'
 import { createTabDevice } from './tab-device.ts'
 import { createWorkerDevice } from './worker-device.ts'
@@ -21,12 +22,16 @@ export type RealRingOptions = {
   readonly workers: number
   readonly tabs: number
   readonly stages: number
+  /** Each device has a network of its own, and each tab a browser. */
+  readonly isLan?: boolean
 }
 
 /** A real host in this process, real worker processes and real tabs, each behind a door of its own. */
 export type RealRing = {
   readonly model: OpenedModel
   readonly devices: readonly RealDevice[]
+  /** null: everybody is on loopback. */
+  readonly lan: Lan | null
   state(): SwarmState
   peerOf(device: RealDevice): PeerId | null
   openAsker(): Promise<Asker>
@@ -60,7 +65,8 @@ export async function openRealRing(options: RealRingOptions): Promise<RealRing> 
   })
   const started = await host.start()
   const devices: RealDevice[] = []
-  let browser: Browser | null = null
+  const browsers: Browser[] = []
+  let lan: Lan | null = null
   const state = (): SwarmState => host.service().state()
   const peerOf = ({ name }: RealDevice): PeerId | null =>
     [...state().peers.values()].find((peer) => peer.name === name)?.peer ?? null
@@ -80,6 +86,9 @@ export async function openRealRing(options: RealRingOptions): Promise<RealRing> 
   const ring: RealRing = {
     model,
     devices,
+    get lan() {
+      return lan
+    },
     state,
     peerOf,
     openAsker: () =>
@@ -102,8 +111,9 @@ export async function openRealRing(options: RealRingOptions): Promise<RealRing> 
     },
     async close() {
       await Promise.all(devices.map((device) => device.close()))
-      await browser?.close()
+      await Promise.all(browsers.map((browser) => browser.close()))
       await host.close()
+      lan?.close()
       await rm(dataDir, { recursive: true, force: true })
     },
   }
@@ -117,16 +127,34 @@ export async function openRealRing(options: RealRingOptions): Promise<RealRing> 
     return `${why} (${peers.join('; ')})`
   }
 
+  /** One for all tabs, unless each has a network of its own. */
+  async function browserFor(place: LanPlace | null): Promise<Browser> {
+    const [shared] = browsers
+    if (lan === null && shared !== undefined) return shared
+    const path =
+      lan === null || place === null ? chromiumPath() : lan.launcherFile(place, chromiumPath())
+    const browser = await launchChromium([], path)
+    browsers.push(browser)
+    return browser
+  }
+
   try {
-    if (options.tabs > 0) browser = await launchChromium()
+    if (options.isLan === true) lan = openLan(options.workers + options.tabs)
     const common = { joinUrl: started.urls.join, dataDir: join(dataDir, 'worker-data') }
     for (let index = 0; index < options.workers + options.tabs; index += 1) {
-      const door = await openDoor(started.port)
+      const door = await openDoor(started.port, lan?.hostAddress)
+      const place = lan?.places[index] ?? null
       const number = String(index + 1)
       const device =
-        index < options.workers || browser === null
-          ? createWorkerDevice({ ...common, name: `worker-${number}`, door })
-          : createTabDevice({ ...common, name: `tab-${number}`, door, browser })
+        index < options.workers
+          ? createWorkerDevice({ ...common, name: `worker-${number}`, door, place })
+          : createTabDevice({
+              ...common,
+              name: `tab-${number}`,
+              door,
+              place,
+              browser: await browserFor(place),
+            })
       devices.push(device)
       await device.open()
     }

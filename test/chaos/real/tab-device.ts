@@ -2,6 +2,7 @@ import type { Browser } from 'playwright-core'
 import { openBareContext, type BareContext, type BarePage } from '../../support/bare-page.ts'
 import { eventually, workerUrl } from '../../support/chromium.ts'
 import type { Door } from '../../support/door.ts'
+import type { LanPlace } from './lan.ts'
 import { PLEDGE_MB, throughDoor, type RealDevice } from './real-device.ts'
 
 /** How many times slower a slow page computes. */
@@ -19,9 +20,10 @@ export function createTabDevice(options: {
   readonly name: string
   readonly joinUrl: string
   readonly door: Door
+  readonly place: LanPlace | null
   readonly browser: Browser
 }): RealDevice {
-  const { name, door } = options
+  const { name, door, place } = options
   const url = workerUrl({
     joinUrl: throughDoor(options.joinUrl, door),
     name,
@@ -36,6 +38,7 @@ export function createTabDevice(options: {
     kind: 'tab',
     name,
     door,
+    place,
     async open() {
       if (page !== null && !isCrashed) return
       context ??= await openBareContext(options.browser)

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Door } from '../../support/door.ts'
 import { startWorkerProcess, type WorkerProcess } from '../../support/worker-process.ts'
+import { launcherOf, type LanPlace } from './lan.ts'
 import { PLEDGE_MB, throughDoor, type RealDevice } from './real-device.ts'
 
 /** Of each cycle of a slow process it may run the rest, ms. */
@@ -19,9 +20,10 @@ export function createWorkerDevice(options: {
   readonly name: string
   readonly joinUrl: string
   readonly door: Door
+  readonly place: LanPlace | null
   readonly dataDir: string
 }): RealDevice {
-  const { name, door } = options
+  const { name, door, place } = options
   let worker: WorkerProcess | null = null
   let isLeaving = false
   let slow: NodeJS.Timeout | null = null
@@ -36,6 +38,7 @@ export function createWorkerDevice(options: {
     kind: 'worker',
     name,
     door,
+    place,
     open() {
       if (!isAlive()) {
         worker = startWorkerProcess({
@@ -44,6 +47,7 @@ export function createWorkerDevice(options: {
           dataDir: join(options.dataDir, name),
           flags: ['--memory', `${PLEDGE_MB}MB`],
           environment: SMALL_HEAP,
+          launcher: place === null ? [] : launcherOf(place),
         })
         isLeaving = false
       }

@@ -9,14 +9,16 @@ export type ChatTemplate = {
 }
 
 /**
- * The chat template of a tokenizer_config.json, one text or a list of named ones; otherwise `fallback`.
+ * The model's chat template. A chat_template.jinja goes before what tokenizer_config.json holds (one text or a
+ * list of named ones), as in Transformers: a model's makers correct the file, and the settings keep the old text.
+ * @param own chat_template.jinja as text, where there is one
  * @throws CrowdError model-unsupported when it can't be parsed; null when there is none
  */
 export function readChatTemplate(
   config: Readonly<Record<string, unknown>>,
-  fallback?: string,
+  own?: string,
 ): ChatTemplate | null {
-  const source = templateSource(config['chat_template']) ?? fallback ?? null
+  const source = own ?? templateSource(config['chat_template'])
   if (source === null) return null
   let template: Template
   try {

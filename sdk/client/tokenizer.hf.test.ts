@@ -170,13 +170,13 @@ describe('createTokenizer', () => {
     expect(() => raising.encodeChat([])).toThrow(/only one turn/)
   })
 
-  it('falls back on a template of its own file', () => {
+  it('prefers a template of its own file to the one in the settings, as Transformers does', () => {
     const chatTemplate = 'from the file'
     const alone = createTokenizer({ tokenizerJson, tokenizerConfig: {}, chatTemplate })
     expect(alone.decode(alone.encodeChat([]))).toBe('from the file')
     const config = { chat_template: 'from the settings' }
     const both = createTokenizer({ tokenizerJson, tokenizerConfig: config, chatTemplate })
-    expect(both.decode(both.encodeChat([]))).toBe('from the settings')
+    expect(both.decode(both.encodeChat([]))).toBe('from the file')
   })
 
   it('takes the default of several templates', () => {

@@ -9,7 +9,7 @@ export type TokenizerFiles = {
   readonly tokenizerJson: unknown
   /** Parsed tokenizer_config.json, where there is one. */
   readonly tokenizerConfig?: unknown
-  /** chat_template.jinja as text; used where tokenizer_config.json has no template. */
+  /** chat_template.jinja as text; goes before the template in tokenizer_config.json. */
   readonly chatTemplate?: string | undefined
 }
 

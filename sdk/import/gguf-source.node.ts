@@ -98,6 +98,8 @@ async function describe(shards: readonly Shard[]): Promise<Omit<ModelSource, 'cl
       ['generation_config.json', jsonFile(own.generationConfig)],
     ]),
     weights: tensorSource(model.views, read),
+    // llama.cpp refuses a file with a tensor that it doesn't use, so none of them is there for nothing.
+    mustBeRead: new Map([...model.views].map(([name, view]) => [name, view.tensor.name])),
     fingerprint: await fingerprint(shards),
   }
 }

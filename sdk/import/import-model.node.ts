@@ -1,24 +1,13 @@
 import { mkdir, readFile, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { parseDecoder } from '../core/families/parse-decoder.ts'
-import type { Decoder } from '../core/decoder/decoder.ts'
 import type { ModelId } from '../core/ids.ts'
-import { blockData, checkSource } from '../core/model/make-weight.ts'
-import {
-  blockPieces,
-  isQuantized,
-  type Block,
-  type Manifest,
-  type Piece,
-  type WeightDtype,
-} from '../core/model/manifest.ts'
-import { asWeightDtype, isExportWord, type AskedDtype } from '../core/model/onnx/export-files.ts'
+import { blockData } from '../core/model/make-weight.ts'
+import { blockPieces, type Block, type Manifest, type Piece } from '../core/model/manifest.ts'
+import { isExportWord, type AskedDtype } from '../core/model/onnx/export-files.ts'
 import { parseManifest } from '../core/model/parse-manifest.ts'
-import { planModel, type BlockPlan } from '../core/model/plan-model.ts'
+import type { BlockPlan } from '../core/model/plan-model.ts'
 import type { TensorSource } from '../core/model/tensor-source.ts'
-import { Q4_BLOCK } from '../core/tensor/quantize-q4.ts'
 import { writeAtomically } from '../storage/atomic-file.node.ts'
-import { baseNames } from '../core/families/base-names.ts'
 import type { ImportOptions } from './import-options.ts'
 import { importOnnx, type OpenedOnnx } from './import-onnx.node.ts'
 import { readJson } from './model-directory.node.ts'
@@ -27,6 +16,7 @@ import { hasWeightFiles } from './safetensors-source.node.ts'
 import { openModelSource } from './model-source.node.ts'
 import type { ModelSource } from './model-source.ts'
 import { MANIFEST_FILE, readManifest } from './model-store.node.ts'
+import { planSource } from './plan-source.ts'
 import {
   piecesDirectory,
   removeOtherPieces,
@@ -134,14 +124,7 @@ async function importBlocks(
   storeDir: string,
   options: ImportOptions,
 ): Promise<Manifest> {
-  const asked = options.dtype
-  const known = asked === undefined ? null : asWeightDtype(asked, source.name)
-  const decoder = parseDecoder(source.config, source.generationConfig, options.contextLength)
-  const weights = baseNames(source.weights)
-  const dtype = known ?? defaultDtype(weights, decoder)
-  const plans = planModel(decoder, dtype)
-  // All names and shapes first: a missing tensor is told before minutes of work.
-  for (const plan of plans) for (const { recipe } of plan.weights) checkSource(recipe, weights)
+  const { decoder, dtype, plans, weights } = planSource(source, options)
   const blocks: Block[] = []
   for (const plan of plans) {
     blocks.push(await importBlock(plan, weights, storeDir))
@@ -172,26 +155,6 @@ async function importBlock(
     f32Bytes,
     ...(table ? { table } : {}),
   }
-}
-
-/**
- * By a matrix of the first layer, which is like most of the weights. What no dtype holds exactly is kept in f16,
- * where that is small: a small model suffers most from rounding.
- */
-function defaultDtype(weights: TensorSource, decoder: Decoder): WeightDtype {
-  const { layers, hiddenSize } = decoder
-  const tensor = weights.find(layers[0]?.attention.query.matrix.source ?? '')
-  const plain = tensor?.type === 'f32' ? 'f32' : 'f16'
-  const kept = tensor?.keptAs === undefined ? plain : (tensor.keptAs ?? roundedDtype(decoder))
-  return isQuantized(kept) && hiddenSize % Q4_BLOCK !== 0 ? 'f16' : kept
-}
-
-/** Up to this size f16 is taken where a file is quantised in a way that 8 bits don't hold exactly. */
-const SMALL_F16_BYTES = 1024 ** 3
-
-function roundedDtype(decoder: Decoder): WeightDtype {
-  const bytes = planModel(decoder, 'f16').reduce((sum, { dataBytes }) => sum + dataBytes, 0)
-  return bytes <= SMALL_F16_BYTES ? 'f16' : 'q8'
 }
 
 function modelId(sourceName: string): ModelId {

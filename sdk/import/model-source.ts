@@ -12,6 +12,11 @@ export type ModelSource = {
   readonly files: ReadonlyMap<string, () => Promise<Uint8Array>>
   /** By the names that the Hugging Face layout gives them. */
   readonly weights: TensorSource
+  /**
+   * Tensors of which none may be left unread, by those names, and what the file calls each. Absent where files
+   * commonly hold more than the model.
+   */
+  readonly mustBeRead?: ReadonlyMap<string, string>
   /** Changes when any source file does. */
   readonly fingerprint: string
   readonly close: () => Promise<void>

@@ -91,12 +91,14 @@ export function optionalNumber({ model, key }: GgufSizes, name: string): number 
 /** Entries that change the numbers and that none of the families here has, and the values that don't. */
 const NEUTRAL: Readonly<Record<string, readonly unknown[]>> = {
   'attention.causal': [true],
+  'attention.chunk_size': [0],
   'attention.clamp_kqv': [0],
   'attention.scale': [0],
   'attention.temperature_scale': [0, 1],
   embedding_scale: [0, 1],
   expert_gating_func: [0, 1],
   expert_group_count: [0, 1],
+  expert_group_used_count: [0, 1],
   expert_shared_count: [0],
   expert_weights_scale: [0, 1],
   leading_dense_block_count: [0],
@@ -104,18 +106,30 @@ const NEUTRAL: Readonly<Record<string, readonly unknown[]>> = {
   nextn_predict_layers: [0],
   pooling_type: [0],
   residual_scale: [0, 1],
+  'rope.scaling.yarn_log_multiplier': [0],
   router_logit_softcapping: [0],
 }
 
 /** @throws CrowdError model-unsupported for an entry that would change the numbers */
-export function refuseOddEntries({ model, key }: GgufSizes): void {
-  for (const [name, neutral] of Object.entries(NEUTRAL)) {
-    const { metadata } = model
-    if (!metadata.has(key(name))) continue
-    const value = metadata.value(key(name))
-    const plain = typeof value === 'boolean' ? value : metadata.number(key(name))
-    if (!neutral.includes(plain)) {
-      throw unsupported(model.file, `${key(name)} is ${String(plain)}`)
-    }
+export function refuseOddEntries(sizes: GgufSizes): void {
+  for (const [name, neutral] of Object.entries(NEUTRAL)) refuseUnless(sizes, name, neutral)
+  // Layers with a window may have heads of their own size.
+  for (const name of ['attention.key_length_swa', 'attention.value_length_swa']) {
+    refuseUnless(sizes, name, [0, sizes.headSize])
   }
+  const rotated = optionalNumber(sizes, 'rope.dimension_count') ?? sizes.headSize
+  refuseUnless(sizes, 'rope.dimension_count_swa', [0, rotated])
+}
+
+/** @throws CrowdError model-unsupported where the entry is there with another value than those, which change nothing */
+export function refuseUnless(
+  { model, key }: GgufSizes,
+  name: string,
+  neutral: readonly unknown[],
+): void {
+  const { metadata, file } = model
+  if (!metadata.has(key(name))) return
+  const value = metadata.value(key(name))
+  const plain = typeof value === 'boolean' ? value : metadata.number(key(name))
+  if (!neutral.includes(plain)) throw unsupported(file, `${key(name)} is ${String(plain)}`)
 }

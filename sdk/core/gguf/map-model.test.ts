@@ -75,6 +75,7 @@ describe('settings of a GGUF file as config.json has them', () => {
 
   it.each([
     ['none', {}, undefined],
+    ['a factor alone', { 'rope.scaling.factor': 4 }, { rope_type: 'linear', factor: 4 }],
     ['of old files', { 'rope.scale_linear': 4 }, { rope_type: 'linear', factor: 4 }],
     [
       'linear',
@@ -123,6 +124,50 @@ describe('settings of a GGUF file as config.json has them', () => {
     expect(phi).not.toHaveProperty('sliding_window')
   })
 
+  it('rotary divisors and a linear factor: both divide', () => {
+    const linear = model('llama', { 'rope.scaling.type': 'linear', 'rope.scaling.factor': 4 }, {})
+    expect(mapModel(linear, { all: [1, 1, 2, 8] }).config['rope_scaling']).toMatchObject({
+      short_factor: [4, 4, 8, 32],
+      long_factor: [4, 4, 8, 32],
+    })
+    const ones = mapModel(linear, { all: [1, 1, 1, 1] }).config
+    expect(ones['rope_scaling']).toEqual({ rope_type: 'linear', factor: 4 })
+  })
+
+  const yarn = { 'rope.scaling.type': 'yarn', 'rope.scaling.factor': 4 }
+  it.each([
+    ['yarn beside divisors', yarn, { all: [2] }, 'rope_freqs.weight beside yarn'],
+    [
+      'one list of LongRoPE',
+      {},
+      { short: [2] },
+      'rope_factors_short.weight without rope_factors_l',
+    ],
+    ['the other list', {}, { long: [2] }, 'rope_factors_long.weight without rope_factors_short'],
+    ['three lists', {}, { all: [1], short: [1], long: [2] }, 'rope_freqs.weight beside LongRoPE'],
+    ['LongRoPE and yarn', yarn, { short: [1], long: [2] }, 'rope.scaling.type is "yarn" beside'],
+    [
+      'LongRoPE and a factor',
+      { 'rope.scaling.factor': 4 },
+      { short: [1], long: [2] },
+      'llama.rope.scaling.factor is 4',
+    ],
+    [
+      "another share of yarn's own",
+      { ...yarn, 'rope.scaling.yarn_ext_factor': 0 },
+      {},
+      'llama.rope.scaling.yarn_ext_factor is 0',
+    ],
+    [
+      'a factor over that of yarn',
+      { ...yarn, 'rope.scaling.attn_factor': 0.5 },
+      {},
+      'llama.rope.scaling.attn_factor is 0.5',
+    ],
+  ])('refuses %s', (_what, entries, divisors, message) => {
+    expect(() => mapModel(model('llama', entries, {}), divisors)).toThrow(message)
+  })
+
   it('windows and scales of Gemma', () => {
     const entries = { block_count: 1, 'attention.key_length': 16, 'attention.sliding_window': 512 }
     expect(config('gemma3', entries)).toMatchObject({
@@ -161,6 +206,14 @@ describe('settings of a GGUF file as config.json has them', () => {
     ['expert_gating_func', 2],
     ['residual_scale', 0.5],
     ['attention.clamp_kqv', 8],
+    ['attention.chunk_size', 4096],
+    ['attention.key_length_swa', 16],
+    ['attention.value_length_swa', 16],
+    ['rope.dimension_count_swa', 4],
+    ['rope.scaling.attn_factor', 1.5],
+    ['rope.scaling.yarn_ext_factor', 0.5],
+    ['rope.scaling.yarn_attn_factor', 0.5],
+    ['rope.scaling.yarn_log_multiplier', 0.1],
   ])('refuses %s = %s by name', (key, value) => {
     expect(() => config('llama', { [key]: value })).toThrow(`llama.${key} is ${String(value)}`)
   })

@@ -26,7 +26,7 @@ import {
 } from './piece-writer.node.ts'
 
 /** Raised when the bytes that an import makes change, so that old stores are made anew. */
-const IMPORT_VERSION = 4
+const IMPORT_VERSION = 5
 /** What the store was made from; compared to know whether it's up to date. */
 const SOURCE_FILE = 'source.json'
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createTokenizer } from '../../client/tokenizer.hf.ts'
+import { parseSamplingDefaults } from '../sampling/generation-config.ts'
 import { readMetadata } from './metadata.ts'
 import { tokenizerFiles } from './tokenizer-json.ts'
 import { readVocabulary } from './vocabulary.ts'
@@ -54,6 +55,18 @@ describe('a SentencePiece vocabulary', () => {
     expect(open({ ...SPM, 'tokenizer.ggml.add_bos_token': false }).encode('a')).toEqual([id('▁a')])
   })
 
+  it('ends with the last token where the file says so', () => {
+    const ends = { ...SPM, 'tokenizer.ggml.add_eos_token': true }
+    expect(open(ends).encode('a')).toEqual([1, id('▁a'), 2])
+    expect(open(ends).tokenizerConfig['add_eos_token']).toBe(true)
+    const alone = { ...ends, 'tokenizer.ggml.add_bos_token': false }
+    expect(open(alone).encode('a')).toEqual([id('▁a'), 2])
+    const nameless = { ...ends, 'tokenizer.ggml.eos_token_id': undefined }
+    expect(() => open(nameless)).toThrow(/add_eos_token is true; .* without an eos_token_id/)
+    const separated = { ...SPM, 'tokenizer.ggml.add_sep_token': true }
+    expect(() => open(separated)).toThrow(/add_sep_token is true/)
+  })
+
   it('finds user-defined tokens in the text as it stands', () => {
     const tokens = open({ ...SPM, 'tokenizer.ggml.add_space_prefix': false }).encode('a  b')
     expect(tokens).toEqual([1, id('a'), id('  '), id('b')])
@@ -73,6 +86,24 @@ describe('a SentencePiece vocabulary', () => {
     const added = tokenizer['added_tokens']
     expect(added).toContainEqual(expect.objectContaining({ content: '</s>', rstrip: true }))
     expect(added).toContainEqual(expect.objectContaining({ content: '<s>', rstrip: false }))
+  })
+
+  it('hands on the sampling that the file recommends, so that it counts', () => {
+    const sampling = {
+      'general.sampling.temp': Math.fround(0.6),
+      'general.sampling.top_k': 20,
+      'general.sampling.top_p': Math.fround(0.95),
+      'general.sampling.min_p': 0,
+      'general.sampling.penalty_repeat': Math.fround(1.05),
+    }
+    expect(parseSamplingDefaults(open({ ...SPM, ...sampling }).generationConfig)).toEqual({
+      temperature: 0.6,
+      topK: 20,
+      topP: 0.95,
+      minP: 0,
+      repetitionPenalty: 1.05,
+    })
+    expect(open(SPM).generationConfig).not.toHaveProperty('do_sample')
   })
 
   it('refuses scores that are not there or too few', () => {

@@ -18,6 +18,7 @@ export function tokenizerFiles(vocabulary: Vocabulary, architecture: string): To
   const parts = modelParts(vocabulary)
   const bos = tokenId(vocabulary, 'bos')
   const addsBos = flag(vocabulary, 'add_bos_token', parts.beginsWithBos) && bos !== null
+  const addsEos = endsWithEos(vocabulary)
   const stripsRight = architecture === 'phi3' && !parts.isBytes
   return {
     tokenizer: {
@@ -27,13 +28,18 @@ export function tokenizerFiles(vocabulary: Vocabulary, architecture: string): To
       added_tokens: addedTokens(vocabulary, stripsRight),
       normalizer: parts.normalizer,
       pre_tokenizer: parts.preTokenizer,
-      post_processor: addsBos ? beginWith(vocabulary.tokens[bos] ?? '', bos) : null,
+      post_processor: frame(
+        vocabulary,
+        addsBos ? bos : null,
+        addsEos ? tokenId(vocabulary, 'eos') : null,
+      ),
       decoder: parts.decoder,
       model: parts.model,
     },
     tokenizerConfig: {
       ...tokenNames(vocabulary),
       add_bos_token: addsBos,
+      add_eos_token: addsEos,
       clean_up_tokenization_spaces: false,
       ...chatTemplate(vocabulary),
     },
@@ -71,14 +77,37 @@ function addedTokens(vocabulary: Vocabulary, stripsRight: boolean): unknown[] {
   })
 }
 
-function beginWith(token: string, id: number): unknown {
-  const sequence = { Sequence: { id: 'A', type_id: 0 } }
-  const start = { SpecialToken: { id: token, type_id: 0 } }
+/** Whether a text is ended like a document of the training. @throws CrowdError model-unsupported */
+function endsWithEos(vocabulary: Vocabulary): boolean {
+  const { file } = vocabulary
+  const own = 'is true; this is not supported'
+  if (flag(vocabulary, 'add_sep_token', false)) {
+    throw new CrowdError('model-unsupported', `${file}: tokenizer.ggml.add_sep_token ${own}.`)
+  }
+  if (!flag(vocabulary, 'add_eos_token', false)) return false
+  if (tokenId(vocabulary, 'eos') !== null) return true
+  const message = `${file}: tokenizer.ggml.add_eos_token ${own} without an eos_token_id.`
+  throw new CrowdError('model-unsupported', message)
+}
+
+/** The tokens round a text; null = none there. */
+function frame({ tokens }: Vocabulary, before: number | null, after: number | null): unknown {
+  if (before === null && after === null) return null
+  const special = (id: number | null): unknown[] =>
+    id === null ? [] : [{ SpecialToken: { id: tokens[id] ?? '', type_id: 0 } }]
+  const framed = (id: string, type: number): unknown[] => [
+    ...special(before),
+    { Sequence: { id, type_id: type } },
+    ...special(after),
+  ]
+  const ids = [...new Set([before, after])].filter((id) => id !== null)
   return {
     type: 'TemplateProcessing',
-    single: [start, sequence],
-    pair: [start, sequence, start, { Sequence: { id: 'B', type_id: 1 } }],
-    special_tokens: { [token]: { id: token, ids: [id], tokens: [token] } },
+    single: framed('A', 0),
+    pair: [...framed('A', 0), ...framed('B', 1)],
+    special_tokens: Object.fromEntries(
+      ids.map((id) => [tokens[id] ?? '', { id: tokens[id], ids: [id], tokens: [tokens[id]] }]),
+    ),
   }
 }
 
@@ -119,6 +148,7 @@ const SAMPLING: Readonly<Record<string, string>> = {
   top_k: 'top_k',
   top_p: 'top_p',
   min_p: 'min_p',
+  penalty_repeat: 'repetition_penalty',
 }
 
 function generationConfig(vocabulary: Vocabulary): Record<string, unknown> {
@@ -128,7 +158,10 @@ function generationConfig(vocabulary: Vocabulary): Record<string, unknown> {
   if (bos !== null) config['bos_token_id'] = bos
   for (const [own, theirs] of Object.entries(SAMPLING)) {
     const key = `general.sampling.${own}`
-    if (metadata.has(key)) config[theirs] = metadata.number(key)
+    if (!metadata.has(key)) continue
+    config[theirs] = metadata.number(key)
+    // Without it the others count for nothing.
+    config['do_sample'] = true
   }
   return config
 }

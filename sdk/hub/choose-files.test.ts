@@ -164,3 +164,18 @@ test.each([
   await expect(choose(listing)).rejects.toMatchObject({ code: 'model-not-found' })
   await expect(choose(listing)).rejects.toThrow(text)
 })
+
+test('what has no tokenizer.json is refused before anything is fetched, with the way out', async () => {
+  const slow = listingOf('config.json', 'model.safetensors', 'vocab.json', 'merges.txt')
+  await expect(choose(slow)).rejects.toMatchObject({ code: 'model-invalid' })
+  await expect(choose(slow)).rejects.toThrow(
+    /org\/name has no tokenizer\.json\. It has vocab\.json, merges\.txt, .*save_pretrained\("name"\)/,
+  )
+  const onnx = listingOf('config.json', 'tokenizer.model', 'onnx/model.onnx')
+  await expect(choose(onnx)).rejects.toThrow(/has no tokenizer\.json\. It has tokenizer\.model/)
+})
+
+test('weights in pickles are named, with the way out', async () => {
+  const old = listingOf('pytorch_model.bin', ...SETTINGS)
+  await expect(choose(old)).rejects.toThrow(/neither safetensors.*of which transformers makes/)
+})

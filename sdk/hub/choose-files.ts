@@ -1,5 +1,6 @@
 import { CrowdError } from '../core/errors.ts'
 import { isRecord } from '../core/model/json-fields.ts'
+import { tokenizerRemedy, weightsRemedy } from '../core/model/missing-files.ts'
 import {
   asWeightDtype,
   isExportWord,
@@ -28,12 +29,13 @@ export type Wish = {
 }
 
 const CONFIG = 'config.json'
+const TOKENIZER = 'tokenizer.json'
 const SINGLE = 'model.safetensors'
 export const SAFETENSORS_INDEX = 'model.safetensors.index.json'
 /** Beside the weights, where they are there. */
 const SETTINGS: readonly string[] = [
   CONFIG,
-  'tokenizer.json',
+  TOKENIZER,
   'tokenizer_config.json',
   'generation_config.json',
   'special_tokens_map.json',
@@ -65,7 +67,14 @@ export async function chooseFiles(
   if (onnx !== null) return exportFiles(listing, onnx)
   const gguf = chooseGguf(listing, null)
   if (gguf[0] !== undefined) return { kind: 'gguf', files: gguf, entry: gguf[0].path }
-  throw nothing(listing, 'has no weights that can be read: neither safetensors nor ONNX nor GGUF')
+  throw nothing(
+    listing,
+    'has no weights that can be read: neither safetensors nor ONNX nor GGUF',
+    weightsRemedy(
+      listing.repo,
+      listing.files.map(({ path }) => path),
+    ),
+  )
 }
 
 function namedPart(listing: HubListing, part: string, dtype: Wish['dtype']): ChosenFiles {
@@ -131,14 +140,21 @@ function weightMap(text: string): Record<string, unknown> | null {
   }
 }
 
-/** What stands beside the weights. @throws CrowdError model-not-found where the config is missing */
+/**
+ * What stands beside the weights.
+ * @throws CrowdError model-not-found where config.json is missing, model-invalid where tokenizer.json is
+ */
 function settingsOf(listing: HubListing): HubFile[] {
   const settings = listing.files.filter(({ path }) => SETTINGS.includes(path))
-  if (settings.some(({ path }) => path === CONFIG)) return settings
-  throw nothing(listing, `has no ${CONFIG}`)
+  const has = (name: string): boolean => settings.some(({ path }) => path === name)
+  if (!has(CONFIG)) throw nothing(listing, `has no ${CONFIG}`)
+  if (has(TOKENIZER)) return settings
+  const names = listing.files.map(({ path }) => path)
+  const message = `${listing.repo} has no ${TOKENIZER}. ${tokenizerRemedy(listing.repo, names)}`
+  throw new CrowdError('model-invalid', message)
 }
 
-function nothing(listing: HubListing, what: string): CrowdError {
-  const message = `${listing.repo} ${what}. It has: ${describeFiles(listing.files)}.`
-  return new CrowdError('model-not-found', message)
+function nothing(listing: HubListing, what: string, remedy = ''): CrowdError {
+  const message = `${listing.repo} ${what}. It has: ${describeFiles(listing.files)}. ${remedy}`
+  return new CrowdError('model-not-found', message.trimEnd())
 }

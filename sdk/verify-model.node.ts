@@ -5,8 +5,10 @@ import { join } from 'node:path'
 import { CrowdError } from './core/errors.ts'
 import type { Manifest, Piece } from './core/model/manifest.ts'
 import { readManifest } from './import/model-store.node.ts'
-import { manifestPieces, storeDirectory } from './import/model-registry.node.ts'
+import { findKnownModel, manifestPieces, storeDirectory } from './import/model-registry.node.ts'
 import { piecesDirectory } from './import/piece-writer.node.ts'
+import { builtinModels } from './import/resolve-model.node.ts'
+import { builtinDirectory } from './import/stored-model.node.ts'
 
 export type DamagedPiece = {
   readonly sha256: string
@@ -34,7 +36,9 @@ export async function verifyModel(
   },
 ): Promise<Verified> {
   const storeDir = storeDirectory(dataDir, name)
-  const manifest = await readManifest(storeDir)
+  const manifest = await readManifest(storeDir).catch(async (thrown: unknown) => {
+    throw (await neverStored(dataDir, name, thrown)) ?? thrown
+  })
   const pieces = manifestPieces(manifest)
   const totalBytes = pieces.reduce((sum, { bytes }) => sum + bytes, 0)
   const damaged: DamagedPiece[] = []
@@ -49,6 +53,21 @@ export async function verifyModel(
     options.onProgress?.(doneBytes, totalBytes)
   }
   return { pieces: pieces.length, bytes: totalBytes, damaged }
+}
+
+/** Why there is no manifest; null where there should be one. */
+async function neverStored(
+  dataDir: string,
+  name: string,
+  thrown: unknown,
+): Promise<CrowdError | null> {
+  const isMissing = thrown instanceof CrowdError && thrown.code === 'model-not-found'
+  if (!isMissing || (await findKnownModel(dataDir, name)) !== null) return null
+  const isBuiltin = (await builtinModels(builtinDirectory())).includes(name)
+  const why = isBuiltin
+    ? `${name} is built in, and nothing of it is stored yet: that happens when it is first served.`
+    : `No model ${name} was added: crowdinfer model list shows those that were.`
+  return new CrowdError('model-not-found', why)
 }
 
 async function problemOf(path: string, piece: Piece): Promise<DamagedPiece['problem'] | null> {

@@ -35,7 +35,8 @@ export const ERROR_CODES = {
   'provider-unavailable': 'This device cannot run the model with that provider.',
   'self-test-failed': 'This device computes wrong numbers with that provider, so it is not used.',
   'non-finite': 'A stage produced numbers that are not finite. The answer was stopped.',
-  'model-invalid': 'The model directory is incomplete or damaged. The message names the part.',
+  'model-invalid':
+    'A part of the model is missing or damaged. The message names it, and the way out where there is one.',
   'model-unsupported': 'This architecture or operator is not supported. The message names it.',
   'model-changed': 'The host serves another model now, or is about to. Ask again in a moment.',
   'model-too-large': 'Open the join link on more devices, or let them lend more memory.',

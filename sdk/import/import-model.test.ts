@@ -170,6 +170,30 @@ describe('a directory that can not be imported', () => {
     ['no config.json', drop('config.json'), /^model-invalid: .* has no config\.json/],
     ['no tokenizer.json', drop('tokenizer.json'), /^model-invalid: .* has no tokenizer\.json/],
     ['no weights', drop('model.safetensors'), /^model-invalid: .* neither model\.safetensors nor/],
+    [
+      'only the vocabulary of SentencePiece',
+      async () => {
+        await drop('tokenizer.json')()
+        await put('tokenizer.model', 'x')
+      },
+      /^model-invalid: .* has no tokenizer\.json\. It has tokenizer\.model, .*AutoTokenizer/,
+    ],
+    [
+      'weights in a pickle',
+      async () => {
+        await drop('model.safetensors')()
+        await put('pytorch_model.bin', 'x')
+      },
+      /^model-invalid: .* neither .*It has pytorch_model\.bin, .*AutoModelForCausalLM/,
+    ],
+    [
+      'a GGUF file and nothing else',
+      async () => {
+        for (const name of await readdir(source)) await drop(name)()
+        await put('m-Q4_0.gguf', 'x')
+      },
+      /^model-invalid: .* has no config\.json\. Give the GGUF file itself: m-Q4_0\.gguf\./,
+    ],
     ['a broken config', () => put('config.json', '{'), /^model-invalid: config\.json is not JSON/],
     [
       'another architecture',
@@ -234,6 +258,15 @@ describe('resolveModel', () => {
     expect(await resolveModel('huge', builtin)).toBeNull()
     expect(await resolveModel('', builtin)).toBeNull()
   })
+
+  it.each(['model.safetensors', 'config.json', 'tokenizer.json'])(
+    'of %s names the folder to give',
+    async (file) => {
+      await expect(resolveModel(join(source, file), root)).rejects.toThrow(
+        `is one file of a model: give its folder, ${source}.`,
+      )
+    },
+  )
 })
 
 describe('parseManifest', () => {

@@ -9,12 +9,11 @@ import { parseOnnxConfig, type OnnxConfig } from '../core/model/onnx/onnx-config
 import { sourceKey, type CopiedWeight } from '../core/model/onnx/layout-copies.ts'
 import { planOnnx, type OnnxBlockPlan, type OnnxPlan } from '../core/model/onnx/plan-onnx.ts'
 import type { ImportOptions } from './import-options.ts'
-import { MODEL_FILES, readJson, readModelFile } from './model-directory.node.ts'
+import { presentModelFiles, readJson, readModelFile } from './model-directory.node.ts'
 import type { OnnxModel } from './onnx-files.node.ts'
 import { openOnnx, type OnnxSource } from './onnx-source.node.ts'
 import type { PreviewedModel } from './preview-model.ts'
 import { sha256Of, writePiece, writePieces } from './piece-writer.node.ts'
-import { isFile } from './safetensors-source.node.ts'
 
 /** An export that was looked at; its weights are read block by block. */
 export type OpenedOnnx = {
@@ -43,7 +42,7 @@ export type PreviewedExport = { readonly model: PreviewedModel; readonly tied: b
 /** @throws CrowdError model-invalid, model-unsupported (the part is named) */
 export async function importOnnx(model: OnnxModel): Promise<OpenedOnnx> {
   const { directory, file } = model
-  const files = await modelFiles(directory)
+  const files = await presentModelFiles(directory)
   const generation = await readJson(directory, 'generation_config.json')
   const config = parseOnnxConfig(await readJson(directory, 'config.json'))
   const source = await openOnnx(file)
@@ -121,13 +120,6 @@ async function writeBlock(
     graph: graph === null ? null : await writePiece(storeDir, graph),
     data: await writePieces(storeDir, copiedData(weights, source.read), cuts),
   }
-}
-
-async function modelFiles(directory: string): Promise<string[]> {
-  const present = await Promise.all(MODEL_FILES.map((name) => isFile(join(directory, name))))
-  const files = MODEL_FILES.filter((_, i) => present[i])
-  if (files.includes(MODEL_FILES[0])) return files
-  throw new CrowdError('model-invalid', `${directory} has no ${MODEL_FILES[0]}.`)
 }
 
 function checkContext(wanted: number, { contextLength }: OnnxConfig): number {

@@ -1,12 +1,13 @@
-import { readFile, stat } from 'node:fs/promises'
+import { readFile, readdir, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { CrowdError } from '../core/errors.ts'
+import { tokenizerRemedy, weightsRemedy } from '../core/model/missing-files.ts'
 import { MODEL_FILE_MAX_BYTES } from '../core/model/parse-manifest.ts'
 import type { ModelSource } from './model-source.ts'
 import { isFile, openSafetensors, parseJson, weightFiles } from './safetensors-source.node.ts'
 
 /** Kept beside the blocks as they are; the first one is required. */
-export const MODEL_FILES = [
+const MODEL_FILES = [
   'tokenizer.json',
   'tokenizer_config.json',
   'generation_config.json',
@@ -21,13 +22,10 @@ export const MODEL_FILES = [
 export async function openModelDirectory(directory: string): Promise<ModelSource> {
   const config = await readJson(directory, 'config.json')
   if (config === undefined) {
-    throw new CrowdError('model-invalid', `${directory} has no config.json.`)
+    const remedy = weightsRemedy(directory, await readdir(directory))
+    throw new CrowdError('model-invalid', `${directory} has no config.json. ${remedy}`.trimEnd())
   }
-  if (!(await isFile(join(directory, MODEL_FILES[0])))) {
-    throw new CrowdError('model-invalid', `${directory} has no ${MODEL_FILES[0]}.`)
-  }
-  const present = await Promise.all(MODEL_FILES.map((file) => isFile(join(directory, file))))
-  const files = MODEL_FILES.filter((_, i) => present[i])
+  const files = await presentModelFiles(directory)
   const sources = ['config.json', ...files, ...(await weightFiles(directory))]
   const generationConfig = await readJson(directory, 'generation_config.json')
   const stamp = await fingerprint(directory, sources)
@@ -42,6 +40,15 @@ export async function openModelDirectory(directory: string): Promise<ModelSource
     fingerprint: stamp,
     close: weights.close,
   }
+}
+
+/** Which of them are there. @throws CrowdError model-invalid where there is no tokenizer.json */
+export async function presentModelFiles(directory: string): Promise<string[]> {
+  const present = await Promise.all(MODEL_FILES.map((file) => isFile(join(directory, file))))
+  const files = MODEL_FILES.filter((_, i) => present[i])
+  if (files.includes(MODEL_FILES[0])) return files
+  const remedy = tokenizerRemedy(directory, await readdir(directory))
+  throw new CrowdError('model-invalid', `${directory} has no ${MODEL_FILES[0]}. ${remedy}`)
 }
 
 /** A JSON file of the directory; undefined where there is none. @throws CrowdError model-invalid */

@@ -1,7 +1,11 @@
 import { readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
+import { CrowdError } from '../core/errors.ts'
 
 const MODEL_FILE = /\.(gguf|onnx)$/i
+/** What can't be read without the files beside it. */
+const PART_FILE =
+  /\.(safetensors|bin|pth|pt|onnx_data)$|^(config|tokenizer|model\.safetensors\.index)\.json$|^tokenizer\.model$/i
 
 /** `path` is a directory in the Hugging Face layout, or a `.gguf` or `.onnx` file. */
 export type ResolvedModel = {
@@ -10,7 +14,10 @@ export type ResolvedModel = {
   readonly path: string
 }
 
-/** A built-in model's name (a directory under `builtinDir`), or a path that can be imported; else null. */
+/**
+ * A built-in model's name (a directory under `builtinDir`), or a path that can be imported; else null.
+ * @throws CrowdError model-not-found for a file that is only a part of a model
+ */
 export async function resolveModel(
   nameOrPath: string,
   builtinDir: string,
@@ -52,5 +59,10 @@ export async function builtinModels(builtinDir: string): Promise<string[]> {
 
 async function isSource(path: string): Promise<boolean> {
   const info = await stat(path).catch(() => null)
-  return info?.isDirectory() === true || (info?.isFile() === true && MODEL_FILE.test(path))
+  if (info?.isDirectory() === true) return true
+  if (info?.isFile() !== true) return false
+  if (MODEL_FILE.test(path)) return true
+  if (!PART_FILE.test(basename(path))) return false
+  const message = `${path} is one file of a model: give its folder, ${dirname(path)}.`
+  throw new CrowdError('model-not-found', message)
 }

@@ -1,7 +1,8 @@
-import { open, readFile, stat, type FileHandle } from 'node:fs/promises'
+import { open, readFile, readdir, stat, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CrowdError } from '../core/errors.ts'
 import { isRecord } from '../core/model/json-fields.ts'
+import { weightsRemedy } from '../core/model/missing-files.ts'
 import {
   parseSafetensors,
   SAFETENSORS_PREFIX_BYTES,
@@ -23,7 +24,9 @@ export type SafetensorsSource = TensorSource & { readonly close: () => Promise<v
 export async function weightFiles(directory: string): Promise<string[]> {
   if (await isFile(join(directory, SINGLE))) return [SINGLE]
   if (!(await isFile(join(directory, INDEX)))) {
-    throw new CrowdError('model-invalid', `${directory} has neither ${SINGLE} nor ${INDEX}.`)
+    const remedy = weightsRemedy(directory, await readdir(directory))
+    const what = `${directory} has neither ${SINGLE} nor ${INDEX}. ${remedy}`
+    throw new CrowdError('model-invalid', what.trimEnd())
   }
   const json: unknown = parseJson(await readFile(join(directory, INDEX), 'utf8'), INDEX)
   const map = isRecord(json) ? json['weight_map'] : undefined

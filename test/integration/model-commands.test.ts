@@ -150,6 +150,13 @@ test('a killed download goes on, and a damaged model is found, told and repaired
   expect(await cli.answer('talk')).toBe(await cli.answer('crowdtalk-0.3m'))
 })
 
+test('verify says of a model without blocks why it has none', async () => {
+  expect((await cli.crowdinfer('verify', 'nobody')).error).toMatch(/No model nobody was added/)
+  expect((await cli.crowdinfer('verify', 'crowdtalk-0.3m')).error).toMatch(
+    /crowdtalk-0\.3m is built in, and nothing of it is stored yet/,
+  )
+})
+
 test('a directory is added without a hub and stays where it is; its name is safe from others', async () => {
   await cli.hub.close()
   const own = join(cli.folder, 'my model')

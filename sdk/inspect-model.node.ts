@@ -13,10 +13,12 @@ import { findKnownModel, openKnownModel, storeDirectory } from './import/model-r
 import type { OnnxModel } from './import/onnx-files.node.ts'
 import {
   previewConfig,
+  previewPlans,
   readTraits,
   type ModelTraits,
   type PreviewedModel,
 } from './import/preview-model.ts'
+import { planSource } from './import/plan-source.ts'
 import { findModel, type FoundModel } from './import/stored-model.node.ts'
 import { findOnHub } from './find-on-hub.node.ts'
 import { reportSizes, type ModelSizes } from './model-report.ts'
@@ -76,13 +78,20 @@ export async function inspectModel(request: InspectRequest): Promise<ModelReport
     const message = `${request.model} is a ${model.chosen.kind} file, which is only read once it's here: add it first.`
     throw new CrowdError('model-unsupported', message)
   }
+  const { config } = model
   const paths = model.listing.files.map(({ path }) => path)
-  return previewReport(request, model.config, {
-    name: ref.repo,
-    from: describeOrigin(model.origin),
-    // Most templates stand in tokenizer_config.json, which isn't looked into from afar.
-    chatTemplate: paths.includes('chat_template.jinja') ? true : null,
-  })
+  const dtype = asWeightDtype(request.dtype ?? ownDtype(config), ref.repo)
+  const previewed = previewConfig(config, dtype, request.contextLength)
+  return previewReport(
+    request,
+    { model: previewed, config },
+    {
+      name: ref.repo,
+      from: describeOrigin(model.origin),
+      // Most templates stand in tokenizer_config.json, which isn't looked into from afar.
+      chatTemplate: paths.includes('chat_template.jinja') ? true : null,
+    },
+  )
 }
 
 async function inspectAdded(
@@ -118,13 +127,14 @@ async function inspectPath(
   }
   const source = await openModelSource(path)
   try {
-    const { config, files } = source
+    const { files } = source
     if (manifest === null || request.dtype !== undefined) {
       const chatTemplate = await hasTemplate(async (file) => {
         const bytes = await files.get(file)?.()
         return bytes === undefined ? null : new TextDecoder().decode(bytes)
       })
-      return previewReport(request, config, { name, from, chatTemplate })
+      const model = previewPlans(planSource(source, request))
+      return previewReport(request, { model, config }, { name, from, chatTemplate })
     }
     const traits = pick(readTraits(config))
     return { ...(await readyReport(request, storeDir, manifest)), name, from, ...traits }
@@ -205,11 +215,9 @@ async function readyReport(
 
 function previewReport(
   request: InspectRequest,
-  config: unknown,
+  { model, config }: { readonly model: PreviewedModel; readonly config: unknown },
   rest: Pick<ModelReport, 'name' | 'from' | 'chatTemplate'>,
 ): ModelReport {
-  const dtype = asWeightDtype(request.dtype ?? ownDtype(config), rest.name)
-  const model = previewConfig(config, dtype, request.contextLength)
   const { experts, slidingWindow, tied } = readTraits(config)
   const shape = shapeOf(model, request)
   return {
@@ -222,7 +230,7 @@ function previewReport(
   }
 }
 
-/** What importing would choose. */
+/** What importing would most likely choose, where only config.json is read. */
 function ownDtype(config: unknown): WeightDtype {
   const fields = isRecord(config) ? config : {}
   return (fields['torch_dtype'] ?? fields['dtype']) === 'float32' ? 'f32' : 'f16'

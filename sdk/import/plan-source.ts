@@ -4,11 +4,10 @@ import { baseNames } from '../core/families/base-names.ts'
 import { parseDecoder } from '../core/families/parse-decoder.ts'
 import { checkSource } from '../core/model/make-weight.ts'
 import { isQuantized, type WeightDtype } from '../core/model/manifest.ts'
-import { asWeightDtype } from '../core/model/onnx/export-files.ts'
+import { asWeightDtype, type AskedDtype } from '../core/model/onnx/export-files.ts'
 import { planModel, type BlockPlan } from '../core/model/plan-model.ts'
 import type { TensorSource } from '../core/model/tensor-source.ts'
 import { Q4_BLOCK } from '../core/tensor/quantize-q4.ts'
-import type { ImportOptions } from './import-options.ts'
 import type { ModelSource } from './model-source.ts'
 
 /** How a source is cut, before any weight is read. */
@@ -26,13 +25,19 @@ type OpenedSource = Pick<
   'name' | 'config' | 'generationConfig' | 'weights' | 'mustBeRead'
 >
 
+/** As ImportOptions has them. */
+type PlanOptions = {
+  readonly dtype?: AskedDtype | undefined
+  readonly contextLength?: number | undefined
+}
+
 /**
  * Plans the blocks of a source, by its settings and the names, types and shapes of its tensors.
  * @throws CrowdError model-invalid, model-unsupported (the field or tensor is named)
  */
 export function planSource(
   source: OpenedSource,
-  { dtype: asked, contextLength }: Pick<ImportOptions, 'dtype' | 'contextLength'>,
+  { dtype: asked, contextLength }: PlanOptions,
 ): PlannedSource {
   const known = asked === undefined ? null : asWeightDtype(asked, source.name)
   const decoder = parseDecoder(source.config, source.generationConfig, contextLength)

@@ -2,6 +2,7 @@ import { parseDecoder } from '../core/families/parse-decoder.ts'
 import { isRecord } from '../core/model/json-fields.ts'
 import type { Block, Manifest, WeightDtype } from '../core/model/manifest.ts'
 import { planModel } from '../core/model/plan-model.ts'
+import type { PlannedSource } from './plan-source.ts'
 
 /** What can be said of a model before its weights are read: a manifest without pieces. */
 export type PreviewedModel = Omit<Manifest, 'format' | 'id' | 'revision' | 'files' | 'eosTokenIds'>
@@ -16,8 +17,16 @@ export function previewConfig(
   contextLength?: number,
 ): PreviewedModel {
   const decoder = parseDecoder(json, undefined, contextLength)
+  return previewPlans({ decoder, dtype, plans: planModel(decoder, dtype) })
+}
+
+/** The blocks that importing would make. */
+export function previewPlans(
+  planned: Pick<PlannedSource, 'decoder' | 'dtype' | 'plans'>,
+): PreviewedModel {
+  const { decoder, dtype, plans } = planned
   const { architecture, hiddenSize, headCount, kvHeadCount, headSize, vocabSize } = decoder
-  const blocks = planModel(decoder, dtype).map(({ kind, dataBytes, f32Bytes }): Block => ({
+  const blocks = plans.map(({ kind, dataBytes, f32Bytes }): Block => ({
     kind,
     dataBytes,
     f32Bytes,

@@ -92,6 +92,16 @@ test('inspect plans a model of the hub without its weights', async () => {
   expect(text).toMatch(/^ {2}1 GB +1 +1$/m)
 })
 
+test('inspect plans of a GGUF file what add makes of it', async () => {
+  for (const kind of ['q4_0', 'q8_0', 'f16']) {
+    const path = join(import.meta.dirname, `../fixtures/reference/gguf/llama-${kind}/model.gguf`)
+    const preview = await cli.crowdinfer('inspect', path, '--json')
+    expect((await cli.crowdinfer('add', path, '--name', kind)).error).toBe('')
+    const ready = JSON.parse((await cli.crowdinfer('inspect', kind, '--json')).text) as object
+    expect(JSON.parse(preview.text)).toEqual({ ...ready, name: 'model', state: 'preview' })
+  }
+})
+
 test('what is impossible is told before the download', async () => {
   expect((await cli.crowdinfer('add', 'crowd/odd')).error).toMatch(/MambaForCausalLM/)
   expect((await cli.crowdinfer('add', 'crowd/none')).error).toMatch(/no model crowd\/none/)

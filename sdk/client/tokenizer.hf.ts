@@ -1,6 +1,7 @@
 import { Tokenizer as HfTokenizer } from '@huggingface/tokenizers'
 import { CrowdError, toCrowdError } from '../core/errors.ts'
 import { isRecord, readChatTemplate } from './chat-template.ts'
+import { checkTokenizer } from './check-tokenizer.ts'
 import { createControlTokens, type ControlToken } from './control-tokens.ts'
 import type { ChatMessage, Tokenizer } from './tokenizer.ts'
 
@@ -28,8 +29,8 @@ const ANCHOR = '\uFDD0\uFDD1\uFDD0'
  * @throws CrowdError model-invalid, model-unsupported
  */
 export function createTokenizer(files: TokenizerFiles): Tokenizer {
-  const { tokenizerJson: json, tokenizerConfig } = files
-  if (!isRecord(json)) throw new CrowdError('model-invalid', 'tokenizer.json is not an object')
+  const { tokenizerConfig } = files
+  const json = checkTokenizer(files.tokenizerJson)
   const config = isRecord(tokenizerConfig) ? tokenizerConfig : {}
   const tokens = controlTokens(json, config)
   const control = createControlTokens(tokens)

@@ -119,8 +119,9 @@ export async function openRealRing(options: RealRingOptions): Promise<RealRing> 
       })
     },
     async close() {
-      await Promise.all(devices.map((device) => device.close()))
-      await Promise.all(browsers.map((browser) => browser.close()))
+      // What ended by itself, as a browser that crashed, must not keep the rest.
+      await Promise.allSettled(devices.map((device) => device.close()))
+      await Promise.allSettled(browsers.map((browser) => browser.close()))
       await host.close()
       lan?.close()
       await rm(dataDir, { recursive: true, force: true })

@@ -26,10 +26,12 @@ import {
   writeKnownModel,
   type AddedModel,
 } from './import/model-registry.node.ts'
+import { planSource } from './import/plan-source.ts'
 import { previewConfig, readTraits } from './import/preview-model.ts'
 import { builtinModels, nameOfPath, resolveModel } from './import/resolve-model.node.ts'
 import { builtinDirectory } from './import/stored-model.node.ts'
 import { findOnHub, type HubModel } from './find-on-hub.node.ts'
+import { lookAtHubGguf } from './look-at-hub-gguf.node.ts'
 
 export type AddModelRequest = {
   /** A hub's id (`org/name[@revision][:part]`), a directory, a `.gguf` or an `.onnx` file. */
@@ -158,8 +160,8 @@ async function download(
   const { found, directory, name } = what
   const { chosen, listing, origin } = found
   const { hub, signal, on } = request
-  // What the config alone says to be impossible is told before hours of download.
-  const storeBytes = estimateStore(request, found)
+  // What the config or the header alone says to be impossible is told before hours of download.
+  const storeBytes = await estimateStore(request, found)
   const downloadBytes = await missingBytes(chosen.files, directory)
   await checkDiskSpace(directory, { 'the download': downloadBytes, 'its blocks': storeBytes })
   const plan = { name, from: what.from, downloadBytes, storeBytes, directory }
@@ -177,14 +179,22 @@ async function download(
   return { path, origin, downloaded: directory }
 }
 
-/** Where only importing tells, a little more than the download. */
-function estimateStore(request: AddModelRequest, { chosen, config }: HubModel): number {
+/** Plans what can be planned from afar; where only importing tells, a little more than the download. */
+async function estimateStore(request: AddModelRequest, found: HubModel): Promise<number> {
+  const { chosen, config } = found
   const bytes = chosen.files.reduce((sum, file) => sum + file.bytes, 0)
+  if (chosen.kind === 'gguf') {
+    const source = await lookAtHubGguf(request.hub, found, request.signal)
+    return plannedBytes(planSource(source, request).plans)
+  }
   if (chosen.kind !== 'safetensors') return Math.ceil(bytes * 1.3)
   const dtype = asWeightDtype(request.dtype ?? 'f16', 'It')
-  const { blocks } = previewConfig(config, dtype, request.contextLength)
-  const planned = blocks.reduce((sum, block) => sum + block.dataBytes, 0)
+  const planned = plannedBytes(previewConfig(config, dtype, request.contextLength).blocks)
   return request.dtype === undefined ? Math.max(bytes, planned) : planned
+}
+
+function plannedBytes(blocks: readonly { readonly dataBytes: number }[]): number {
+  return blocks.reduce((sum, block) => sum + block.dataBytes, 0)
 }
 
 async function finish(request: AddModelRequest, name: string, source: Source): Promise<AddedModel> {

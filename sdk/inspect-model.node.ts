@@ -8,6 +8,7 @@ import { describeOrigin } from './import/known-model.ts'
 import { importOnnx } from './import/import-onnx.node.ts'
 import { lookAtSource } from './import/import-model.node.ts'
 import { openModelSource } from './import/model-source.node.ts'
+import type { ModelSource } from './import/model-source.ts'
 import { readManifest, readPiece } from './import/model-store.node.ts'
 import { findKnownModel, openKnownModel, storeDirectory } from './import/model-registry.node.ts'
 import type { OnnxModel } from './import/onnx-files.node.ts'
@@ -21,6 +22,7 @@ import {
 import { planSource } from './import/plan-source.ts'
 import { findModel, type FoundModel } from './import/stored-model.node.ts'
 import { findOnHub } from './find-on-hub.node.ts'
+import { lookAtHubGguf } from './look-at-hub-gguf.node.ts'
 import { reportSizes, type ModelSizes } from './model-report.ts'
 
 export type ModelReport = ModelSizes & {
@@ -74,8 +76,19 @@ export async function inspectModel(request: InspectRequest): Promise<ModelReport
     dtype: request.dtype ?? null,
     signal: request.signal,
   })
+  const own = { name: ref.repo, from: describeOrigin(model.origin) }
+  if (model.chosen.kind === 'gguf') {
+    const source = await lookAtHubGguf(request.hub, model, request.signal)
+    const planned = previewPlans(planSource(source, request))
+    const chatTemplate = await sourceTemplate(source)
+    return previewReport(
+      request,
+      { model: planned, config: source.config },
+      { ...own, chatTemplate },
+    )
+  }
   if (model.chosen.kind !== 'safetensors') {
-    const message = `${request.model} is a ${model.chosen.kind} file, which is only read once it's here: add it first.`
+    const message = `${request.model} is an ONNX export, which is only read once it's here: add it first.`
     throw new CrowdError('model-unsupported', message)
   }
   const { config } = model
@@ -127,12 +140,8 @@ async function inspectPath(
   }
   const source = await openModelSource(path)
   try {
-    const { files } = source
     if (manifest === null || request.dtype !== undefined) {
-      const chatTemplate = await hasTemplate(async (file) => {
-        const bytes = await files.get(file)?.()
-        return bytes === undefined ? null : new TextDecoder().decode(bytes)
-      })
+      const chatTemplate = await sourceTemplate(source)
       const model = previewPlans(planSource(source, request))
       return previewReport(request, { model, config }, { name, from, chatTemplate })
     }
@@ -251,6 +260,13 @@ function sizesOf(model: PreviewedModel | Manifest, request: InspectRequest, tied
 function isTied({ blocks }: Manifest): boolean {
   const head = new Set(blocks.at(-1)?.data.map(({ sha256 }) => sha256))
   return blocks[0]?.data.every(({ sha256 }) => head.has(sha256)) ?? false
+}
+
+function sourceTemplate({ files }: Pick<ModelSource, 'files'>): Promise<boolean> {
+  return hasTemplate(async (file) => {
+    const bytes = await files.get(file)?.()
+    return bytes === undefined ? null : new TextDecoder().decode(bytes)
+  })
 }
 
 async function hasTemplate(read: (file: string) => Promise<string | null>): Promise<boolean> {

@@ -3,6 +3,7 @@ import { gguf } from '@huggingface/gguf'
 import { CrowdError } from '../core/errors.ts'
 import { placeTensors, type GgufTensor, type TensorInfo } from '../core/gguf/place-tensors.ts'
 import { HEADER_MAX_BYTES, scanHeader, type HeaderScan } from '../core/gguf/scan-header.ts'
+import { readRange } from './read-range.node.ts'
 
 /** What a GGUF file says of itself. */
 export type GgufHeader = {
@@ -13,32 +14,47 @@ export type GgufHeader = {
 /** Most headers are a few MB, the tokens and merges. */
 const FIRST_READ_BYTES = 8 << 20
 
-/**
- * Reads and checks the header of an open file.
- * @param file its name, for messages
- * @throws CrowdError model-invalid, model-unsupported (the part is named)
- */
-export async function readGgufHeader(handle: FileHandle, file: string): Promise<GgufHeader> {
+/** One file of a GGUF model, wherever it lies. */
+export type GgufPart = {
+  /** Its name, for messages. */
+  readonly file: string
+  readonly bytes: number
+  /** `length` bytes from `position` on. */
+  readonly read: (position: number, length: number) => Promise<Uint8Array<ArrayBuffer>>
+}
+
+/** An open file of this machine. */
+export async function openPart(handle: FileHandle, file: string): Promise<GgufPart> {
   const { size } = await handle.stat()
-  const scan = await scanFile(handle, size, file)
+  return {
+    file,
+    bytes: size,
+    read: (position, length) => readRange(handle, position, length, file),
+  }
+}
+
+/**
+ * Reads and checks the header of a file.
+ * @throws CrowdError model-invalid, model-unsupported (the part is named), and what `read` throws
+ */
+export async function readGgufHeader(part: GgufPart): Promise<GgufHeader> {
+  const { file, bytes } = part
+  const scan = await scanFile(part)
   const { plain, tensorInfos } = await parse(scan.plain, file)
   const metadata = { ...plain, ...Object.fromEntries(scan.lists) }
   const place = {
     name: file,
-    bytes: size,
+    bytes,
     headerBytes: scan.bytes,
     alignment: metadata['general.alignment'],
   }
   return { metadata, tensors: placeTensors(tensorInfos, place) }
 }
 
-async function scanFile(handle: FileHandle, size: number, file: string): Promise<HeaderScan> {
-  const limit = Math.min(size, HEADER_MAX_BYTES)
+async function scanFile({ file, bytes, read }: GgufPart): Promise<HeaderScan> {
+  const limit = Math.min(bytes, HEADER_MAX_BYTES)
   for (let length = Math.min(limit, FIRST_READ_BYTES); ; length = Math.min(limit, length * 3)) {
-    const bytes = new Uint8Array(length)
-    const { bytesRead } = await handle.read(bytes, 0, length, 0)
-    if (bytesRead < length) throw new CrowdError('model-invalid', `${file} is cut short.`)
-    const scan = scanHeader(bytes, size, file)
+    const scan = scanHeader(await read(0, length), bytes, file)
     if (scan !== null) return scan
   }
 }

@@ -12,13 +12,18 @@ import { tokenizerFiles } from '../core/gguf/tokenizer-json.ts'
 import { readVocabulary } from '../core/gguf/vocabulary.ts'
 import type { SourceTensor, TensorSource } from '../core/model/tensor-source.ts'
 import { asBytes } from '../core/tensor/views.ts'
-import { readGgufHeader, type GgufHeader } from './gguf-header.node.ts'
+import { openPart, readGgufHeader, type GgufHeader, type GgufPart } from './gguf-header.node.ts'
 import { shardPaths } from './gguf-shards.ts'
 import type { ModelSource } from './model-source.ts'
-import { readRange } from './read-range.node.ts'
 
 /** One open file of a model. */
-type Shard = { readonly file: string; readonly handle: FileHandle; readonly header: GgufHeader }
+type Shard = { readonly part: GgufPart; readonly header: GgufHeader }
+
+/** The same on this machine. */
+type OpenShard = Shard & { readonly handle: FileHandle }
+
+/** A model that nothing has to be closed of. */
+export type DescribedGguf = Omit<ModelSource, 'close' | 'fingerprint'>
 
 /** A tensor and the file that it lies in. */
 type Placed = { readonly tensor: GgufTensor; readonly shard: Shard }
@@ -30,23 +35,33 @@ type Placed = { readonly tensor: GgufTensor; readonly shard: Shard }
  * @throws CrowdError model-not-found, model-invalid, model-unsupported (the part is named)
  */
 export async function openGguf(path: string): Promise<ModelSource> {
-  const shards: Shard[] = []
+  const shards: OpenShard[] = []
   const close = async (): Promise<void> => {
     await Promise.all(shards.splice(0).map(({ handle }) => handle.close()))
   }
   try {
     await openShards(path, shards)
-    return { ...(await describe(shards)), close }
+    return { ...(await describe(shards)), fingerprint: await fingerprint(shards), close }
   } catch (error) {
     await close()
     throw error
   }
 }
 
-async function openShards(path: string, shards: Shard[]): Promise<void> {
+/**
+ * The same of files that lie elsewhere, in the order of their numbers.
+ * @throws CrowdError model-invalid, model-unsupported (the part is named), and what reading throws
+ */
+export async function describeGguf(parts: readonly GgufPart[]): Promise<DescribedGguf> {
+  const shards: Shard[] = []
+  for (const part of parts) shards.push({ part, header: await readGgufHeader(part) })
+  return describe(shards)
+}
+
+async function openShards(path: string, shards: OpenShard[]): Promise<void> {
   const first = await openShard(path)
   shards.push(first)
-  const count = readMetadata(first.header.metadata, first.file)
+  const count = readMetadata(first.header.metadata, first.part.file)
   const total = count.has('split.count') ? count.count('split.count') : 1
   if (total <= 1) return
   shards.length = 0
@@ -56,23 +71,24 @@ async function openShards(path: string, shards: Shard[]): Promise<void> {
   }
 }
 
-async function openShard(path: string): Promise<Shard> {
+async function openShard(path: string): Promise<OpenShard> {
   const file = basename(path)
   const handle = await open(path, 'r').catch((cause: unknown) => {
     throw new CrowdError('model-not-found', `The file ${path} can't be opened.`, { cause })
   })
   try {
-    return { file, handle, header: await readGgufHeader(handle, file) }
+    const part = await openPart(handle, file)
+    return { part, handle, header: await readGgufHeader(part) }
   } catch (error) {
     await handle.close()
     throw error
   }
 }
 
-async function describe(shards: readonly Shard[]): Promise<Omit<ModelSource, 'close'>> {
+async function describe(shards: readonly Shard[]): Promise<DescribedGguf> {
   const [first] = shards
   if (first === undefined) throw new CrowdError('internal', 'A GGUF model without files.')
-  const { file } = first
+  const { file } = first.part
   const placed = placeAll(shards)
   const tensors = new Map([...placed].map(([name, { tensor }]) => [name, tensor]))
   const metadata = readMetadata(first.header.metadata, file)
@@ -81,9 +97,8 @@ async function describe(shards: readonly Shard[]): Promise<Omit<ModelSource, 'cl
     from: number,
     count: number,
   ): Promise<Float32Array<ArrayBuffer>> => {
-    const shard = placed.get(view.tensor.name)?.shard ?? first
-    const { handle, file: name } = shard
-    return readRows(view, (offset, length) => readRange(handle, offset, length, name), from, count)
+    const { part } = placed.get(view.tensor.name)?.shard ?? first
+    return readRows(view, part.read, from, count)
   }
   const model = mapModel({ file, metadata, tensors }, await readDivisors(tensors, read))
   const vocabulary = readVocabulary(metadata, tensors.get('token_embd.weight')?.dims[0] ?? 0, file)
@@ -100,7 +115,6 @@ async function describe(shards: readonly Shard[]): Promise<Omit<ModelSource, 'cl
     weights: tensorSource(model.views, read),
     // llama.cpp refuses a file with a tensor that it doesn't use, so none of them is there for nothing.
     mustBeRead: new Map([...model.views].map(([name, view]) => [name, view.tensor.name])),
-    fingerprint: await fingerprint(shards),
   }
 }
 
@@ -109,7 +123,10 @@ function placeAll(shards: readonly Shard[]): Map<string, Placed> {
   for (const shard of shards) {
     for (const tensor of shard.header.tensors) {
       if (placed.has(tensor.name)) {
-        throw new CrowdError('model-invalid', `${shard.file} repeats the tensor ${tensor.name}.`)
+        throw new CrowdError(
+          'model-invalid',
+          `${shard.part.file} repeats the tensor ${tensor.name}.`,
+        )
       }
       placed.set(tensor.name, { tensor, shard })
     }
@@ -161,11 +178,11 @@ function jsonFile(json: unknown): () => Promise<Uint8Array> {
   return () => Promise.resolve(new TextEncoder().encode(JSON.stringify(json)))
 }
 
-async function fingerprint(shards: readonly Shard[]): Promise<string> {
+async function fingerprint(shards: readonly OpenShard[]): Promise<string> {
   const lines = await Promise.all(
-    shards.map(async ({ file, handle }) => {
+    shards.map(async ({ part, handle }) => {
       const { size, mtimeMs } = await handle.stat()
-      return `${file} ${size} ${mtimeMs}`
+      return `${part.file} ${size} ${mtimeMs}`
     }),
   )
   return lines.join('\n')

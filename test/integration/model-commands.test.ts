@@ -19,14 +19,23 @@ beforeEach(async () => {
       commit: model.commit,
       files: { 'tiny-Q4_0.gguf': await ggufFile('q4_0'), 'tiny-Q8_0.gguf': await ggufFile('q8_0') },
     },
+    'crowd/mamba-gguf': {
+      commit: model.commit,
+      files: { 'tiny.gguf': await ggufFile('q4_0', 'mambo') },
+    },
     'crowd/odd': { ...model, files: { ...model.files, 'config.json': fakeFile(mamba) } },
   })
 })
 afterEach(() => cli.close())
 
-async function ggufFile(kind: string): Promise<FakeFile> {
+/** @param architecture of five letters, put in the place of llama */
+async function ggufFile(kind: string, architecture = 'llama'): Promise<FakeFile> {
   const path = join(import.meta.dirname, `../fixtures/reference/gguf/llama-${kind}/model.gguf`)
-  return fakeFile(await readFile(path), true)
+  const bytes = await readFile(path)
+  const key = 'general.architecture'
+  // A text: its type in 4 bytes, its length in 8.
+  bytes.write(architecture, bytes.indexOf(key) + key.length + 12)
+  return fakeFile(bytes, true)
 }
 
 test('a model of the hub is added, listed, run, checked and removed', async () => {
@@ -100,6 +109,24 @@ test('inspect plans of a GGUF file what add makes of it', async () => {
     const ready = JSON.parse((await cli.crowdinfer('inspect', kind, '--json')).text) as object
     expect(JSON.parse(preview.text)).toEqual({ ...ready, name: 'model', state: 'preview' })
   }
+})
+
+test('inspect plans a GGUF file of the hub by its header, and add refuses what it tells', async () => {
+  const read = async (model: string): Promise<Record<string, unknown>> => {
+    const { text, error } = await cli.crowdinfer('inspect', model, '--json')
+    expect(error).toBe('')
+    // Cast: the command's own JSON.
+    return JSON.parse(text) as Record<string, unknown>
+  }
+  const far = await read('crowd/quants:Q4_0')
+  expect((await cli.crowdinfer('add', 'crowd/quants:Q4_0')).error).toBe('')
+  expect(far).toMatchObject({ ...(await read('quants')), state: 'preview', name: 'crowd/quants' })
+
+  cli.hub.requests.length = 0
+  const refused = await cli.crowdinfer('add', 'crowd/mamba-gguf')
+  expect(refused.error).toMatch(/tiny\.gguf: the architecture "mambo" is not supported in GGUF/)
+  expect(refused.error).not.toMatch(/the download/)
+  expect(await readdir(join(cli.data, 'downloads')).catch(() => [])).toEqual([])
 })
 
 test('what is impossible is told before the download', async () => {

@@ -11,7 +11,7 @@ import { readMetadata } from '../../sdk/core/gguf/metadata.ts'
 import { tokenizerFiles } from '../../sdk/core/gguf/tokenizer-json.ts'
 import { readVocabulary } from '../../sdk/core/gguf/vocabulary.ts'
 import { asFloats } from '../../sdk/core/tensor/views.ts'
-import { readGgufHeader } from '../../sdk/import/gguf-header.node.ts'
+import { openPart, readGgufHeader } from '../../sdk/import/gguf-header.node.ts'
 import { openGguf } from '../../sdk/import/gguf-source.node.ts'
 import type { ModelSource } from '../../sdk/import/model-source.ts'
 import { greedy, openChain, openWhole, worstDifference } from '../support/chained-blocks.ts'
@@ -54,7 +54,9 @@ async function open(path: string): Promise<ModelSource> {
 /** Some files have a vocabulary only. */
 async function tokenizerOf(file: string): Promise<Tokenizer> {
   const handle = await openFile(join(ROOT, file), 'r')
-  const { metadata: entries } = await readGgufHeader(handle, file).finally(() => handle.close())
+  const { metadata: entries } = await openPart(handle, file)
+    .then(readGgufHeader)
+    .finally(() => handle.close())
   const metadata = readMetadata(entries, file)
   const { tokenizer, tokenizerConfig } = tokenizerFiles(readVocabulary(metadata, 1 << 20, file), '')
   return createTokenizer({ tokenizerJson: tokenizer, tokenizerConfig })

@@ -27,7 +27,7 @@ function setUp() {
   const sink: FrameSink = {
     lane: null,
     send: (bytes: Uint8Array) => {
-      if (link.broken) return Promise.reject(new CrowdError('link-closed', 'transport'))
+      if (link.broken) return Promise.reject(new CrowdError('timeout', 'link: moved no data'))
       sent.push(bytes)
       return Promise.resolve()
     },
@@ -147,7 +147,7 @@ test('a raised epoch replaces the route; a lower one is not taken back', async (
   ])
 })
 
-test('SE6 a session that failed is told once, whatever else happens to its link', async () => {
+test('SE6 a session that failed is told once, and a link that moves no data is no fault of its own', async () => {
   const { sessions, told, sent, breakSending, settled } = setUp()
   await sessions.open(sessionOrder(), SESSION_MODEL)
   sessions.start(sessionStart())
@@ -159,7 +159,10 @@ test('SE6 a session that failed is told once, whatever else happens to its link'
   expect(sent).toEqual([])
   expect(told.slice(1)).toMatchObject([
     { kind: 'session-step' },
-    { kind: 'session-failed', error: { code: 'link-closed' } },
+    {
+      kind: 'session-failed',
+      error: { code: 'stage-lost', message: 'the next stage got no frame: link: moved no data' },
+    },
   ])
 })
 

@@ -50,7 +50,7 @@ export type SessionsProgress = {
 export type FrameSink = {
   /** The lane in the compute thread, where there is one. */
   readonly lane: number | null
-  /** Resolves when the frame was handed to the link. @throws CrowdError link-closed */
+  /** Resolves when the frame was handed to the link. @throws CrowdError link-closed, timeout */
   send(frame: Uint8Array): Promise<void>
 }
 
@@ -116,8 +116,13 @@ export function createSessions(deps: SessionsDeps): Sessions {
   }
 
   async function sendFrame(open: Open, frame: Frame): Promise<void> {
-    if (open.next === null) throw new CrowdError('link-closed', 'no link to the next stage')
-    await open.next.send(encodeFrame(frame))
+    if (open.next === null) throw new CrowdError('stage-lost', 'no link to the next stage')
+    const bytes = encodeFrame(frame)
+    await open.next.send(bytes).catch((thrown: unknown) => {
+      const { message } = toCrowdError(thrown)
+      // A link that ends with `timeout`, say, is no step of this device that took too long.
+      throw new CrowdError('stage-lost', `the next stage got no frame: ${message}`)
+    })
   }
 
   const computed = (): Open[] => [...sessions.values()].filter(({ retained }) => !retained)

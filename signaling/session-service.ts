@@ -187,16 +187,22 @@ function failureEvents(
   const error = { code, message: given.message }
   const { key } = request
   const isOwnStep = code === 'timeout' && request.phase === 'running'
+  const doubted = linkFault(request, sender, code)
   // Whatever else a stage may say was looked at when the question came: the question isn't at fault.
-  if (isOwnStep || !PASSING_FAULTS.has(code)) return brokenBy(request, sender, error)
-  const doubted = LINK_FAULTS[code]?.(request, sender) ?? []
-  return [{ kind: 'session-broken', key, error, faulty: [], doubted }]
+  if (isOwnStep || (doubted === null && !PASSING_FAULTS.has(code)))
+    return brokenBy(request, sender, error)
+  return [{ kind: 'session-broken', key, error, faulty: [], doubted: doubted ?? [] }]
 }
 
-/** Faults for which one end of a link is to blame, and no third one: of that to the next stage, or of that from the one before. */
-const LINK_FAULTS: Partial<Record<ErrorCode, (request: RequestState, peer: PeerId) => PeerId[]>> = {
-  'stage-lost': (request, peer) => endsOf(request, peer, 1),
-  'bad-frame': (request, peer) => endsOf(request, peer, -1),
+/** What came in may be the cause, which the first stage can't say: its tokens come from the host. */
+const INPUT_FAULTS: ReadonlySet<ErrorCode> = new Set(['non-finite', 'prompt-too-long'])
+
+/** The ends of the link of which one is to blame, and no third one: of that to the next stage, or of that from the one before. */
+function linkFault(request: RequestState, sender: PeerId, code: ErrorCode): PeerId[] | null {
+  const isFirst = request.stages[0]?.peer === sender
+  if (code === 'stage-lost') return endsOf(request, sender, 1)
+  if (code === 'bad-frame') return endsOf(request, sender, -1)
+  return INPUT_FAULTS.has(code) && !isFirst ? endsOf(request, sender, -1) : null
 }
 
 function endsOf({ stages }: RequestState, sender: PeerId, towards: 1 | -1): PeerId[] {

@@ -171,8 +171,8 @@ test('SE10 in a running answer the first stage that had no part in a lap is blam
   ])
 })
 
-test.each(['bad-frame', 'stage-lost'] as const)(
-  'SE4 RE1 of a link over which %s came either end may be to blame, and no third one',
+test.each(['bad-frame', 'stage-lost', 'non-finite', 'prompt-too-long'] as const)(
+  'SE4 SE6 RE1 of a link over which %s came either end may be to blame, and no third one',
   (code) => {
     const { swarm, workers, asker } = ring(3)
     swarm.ask(asker, 'r1')
@@ -180,7 +180,19 @@ test.each(['bad-frame', 'stage-lost'] as const)(
     const error = { code, message: 'only 3 rows are here' }
     at(workers, 1).say({ kind: 'session-failed', ...head, error })
     const doubts = workers.map(({ peer }) => swarm.service.state().peers.get(peer)?.doubts)
-    expect(doubts).toEqual(code === 'bad-frame' ? [1, 1, 0] : [0, 1, 1])
+    expect(doubts).toEqual(code === 'stage-lost' ? [0, 1, 1] : [1, 1, 0])
     expect(swarm.service.state().peers.get(at(workers, 1).peer)?.strikes).toBe(0)
+  },
+)
+
+test.each(['non-finite', 'prompt-too-long'] as const)(
+  'SE6 %s of the first stage counts against it: nothing came in over a link',
+  (code) => {
+    const { swarm, workers, asker } = ring(3)
+    swarm.ask(asker, 'r1')
+    const head = { session: at(workers, 0).last('session-open').session, epoch: 1 }
+    at(workers, 0).say({ kind: 'session-failed', ...head, error: { code, message: 'no' } })
+    const { strikes, doubts } = swarm.service.state().peers.get(at(workers, 0).peer) ?? {}
+    expect({ strikes, doubts }).toEqual({ strikes: 1, doubts: 0 })
   },
 )

@@ -164,7 +164,7 @@ test('SE4 a frame of a stranger is refused, wherever it came', async () => {
 
 test.each<[string, Options, string]>([
   ['no link to the next stage', { noLink: true }, 'timeout'],
-  ['a link that breaks while sending', { broken: true }, 'link-closed'],
+  ['a link that breaks while sending', { broken: true }, 'stage-lost'],
 ])('SE6 %s fails the session once', async (_name, options, code) => {
   const { sessions, told, settled } = setUp(options)
   await sessions.open(sessionOrder(), SESSION_MODEL)

@@ -56,3 +56,13 @@ test('cutting everything frees everything', () => {
   sent.cut(0)
   expect([sent.length, budget.usedBytes]).toEqual([0, 0])
 })
+
+test('RE7 rows that are not there are never made up, nor those that go while they are sent', () => {
+  const sent = createSentRows(budgetOf(1e6), HIDDEN)
+  sent.append(0, rowsOf(0, 9))
+  expect(() => sent.runs(1, 10, 3).next()).toThrow('not kept here any more')
+  const runs = sent.runs(1, 9, 3)
+  expect(runs.next().value).toMatchObject({ position: 1, rows: 3 })
+  sent.cut(8)
+  expect(() => runs.next()).toThrow('not kept here any more')
+})

@@ -1,3 +1,5 @@
+import { CrowdError } from '../core/errors.ts'
+
 /** A run of rows that were sent: f32 [rows, hidden size] from `position` on. */
 export type RowRun = {
   readonly position: number
@@ -20,7 +22,10 @@ export type SentRows = {
   append(position: number, data: Float32Array): void
   /** Forgets what is at `position` and behind. */
   cut(position: number): void
-  /** The rows from `start` to `end`, in runs of at most `rowsMax`. */
+  /**
+   * The rows from `start` to `end`, in runs of at most `rowsMax`. @throws CrowdError stage-lost: they aren't kept, or not
+   * any more when a run's turn comes
+   */
   runs(start: number, end: number, rowsMax: number): Generator<RowRun>
 }
 
@@ -68,6 +73,8 @@ export function createSentRows(budget: ReplayBudget, hiddenSize: number): SentRo
     },
     *runs(start, end, rowsMax) {
       for (let position = start; position < end; position += rowsMax) {
+        if (length < end)
+          throw new CrowdError('stage-lost', 'what was sent before is not kept here any more')
         const rows = Math.min(rowsMax, end - position)
         const data = new Float32Array(rows * hiddenSize)
         for (const part of parts) {

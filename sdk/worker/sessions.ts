@@ -50,7 +50,7 @@ export type SessionsProgress = {
 export type FrameSink = {
   /** The lane in the compute thread, where there is one. */
   readonly lane: number | null
-  /** Resolves when the frame was handed to the link. @throws CrowdError link-closed */
+  /** Resolves when the frame was handed to the link. @throws CrowdError link-closed, timeout */
   send(frame: Uint8Array): Promise<void>
 }
 
@@ -59,6 +59,8 @@ type Open = {
   readonly session: StageSession
   readonly record: SessionRecord
   next: FrameSink | null
+  /** Resolves when no step of an epoch before runs any more: it changes what is cached. */
+  readonly formerSettled: Promise<unknown>
   /** The answer is over; what is cached waits for a next question. */
   retained: boolean
   /** The connection to the host was lost since it was opened. */
@@ -114,8 +116,13 @@ export function createSessions(deps: SessionsDeps): Sessions {
   }
 
   async function sendFrame(open: Open, frame: Frame): Promise<void> {
-    if (open.next === null) throw new CrowdError('link-closed', 'no link to the next stage')
-    await open.next.send(encodeFrame(frame))
+    if (open.next === null) throw new CrowdError('stage-lost', 'no link to the next stage')
+    const bytes = encodeFrame(frame)
+    await open.next.send(bytes).catch((thrown: unknown) => {
+      const { message } = toCrowdError(thrown)
+      // A link that ends with `timeout`, say, is no step of this device that took too long.
+      throw new CrowdError('stage-lost', `the next stage got no frame: ${message}`)
+    })
   }
 
   const computed = (): Open[] => [...sessions.values()].filter(({ retained }) => !retained)
@@ -125,40 +132,46 @@ export function createSessions(deps: SessionsDeps): Sessions {
     return open?.order.epoch === epoch ? open : null
   }
 
+  const isCurrent = (open: Open): boolean =>
+    sessions.get(open.order.session) === open && !open.retained
+
   return {
     async open(order, model) {
       expectation = { hiddenSize: model.hiddenSize, maxTokens: PREFILL_CHUNK_TOKENS }
       const former = sessions.get(order.session)
       if (former !== undefined && former.order.epoch >= order.epoch) return
       if (former === undefined) makeRoom()
+      const formerSettled = end(former)
       const record = former?.record ?? { cached: 0, sent: createSentRows(budget, model.hiddenSize) }
+      const session = createStageSession(
+        {
+          queue,
+          record,
+          model,
+          sendFrame: (frame) => sendFrame(open, frame),
+          tell: deps.tell,
+          onStep: deps.onStep,
+          now: deps.now,
+          later: deps.later,
+        },
+        order,
+      )
       const open: Open = {
         order,
         record,
         parked: false,
         retained: false,
-        session: createStageSession(
-          {
-            queue,
-            record,
-            model,
-            sendFrame: (frame) => sendFrame(open, frame),
-            tell: deps.tell,
-            onStep: deps.onStep,
-            now: deps.now,
-            later: deps.later,
-          },
-          order,
-        ),
+        session,
         next: null,
+        formerSettled,
       }
       sessions.set(order.session, open)
       deps.onChange()
       try {
-        former?.session.close()
         const link = order.nextPair === null ? null : deps.link(order.nextPair)
-        // A step of the former epoch may still run, and changes what is cached.
-        const [next] = await Promise.all([link, former?.session.settled()])
+        const [next] = await Promise.all([link, formerSettled])
+        // A link may come up late: what is cached belongs to a newer epoch by then, or to nobody.
+        if (!isCurrent(open)) return
         open.next = next
         deps.tell({ kind: 'session-ready', ...headOf(order), ...rowsLeft(record, order.valid) })
       } catch (thrown) {
@@ -235,6 +248,12 @@ function progressOf(open: readonly Open[]): SessionsProgress {
     computing: all.some(({ computing }) => computing),
     sessions: all.map(({ session, epoch, position }) => ({ session, epoch, position })),
   }
+}
+
+/** Ends an epoch. Resolves when no step of it, nor of one before, runs any more. */
+function end(open: Open | undefined): Promise<unknown> {
+  open?.session.close()
+  return Promise.all([open?.formerSettled, open?.session.settled()])
 }
 
 function headOf({ session, epoch }: SessionOrder): Pick<SessionOrder, 'session' | 'epoch'> {

@@ -163,7 +163,7 @@ test.each([1, 2, 3])(
 )
 
 test('the answer ends at its limit', async () => {
-  const { start, told, over } = ring(2, [4, 5, 6], { maxTokens: 2 })
+  const { start, told, over } = ring(2, [4, 5, 6], { promptLength: 1, maxTokens: 2 })
   start([1])
   await over
   expect(tokensOf(told).map(([, token]) => token)).toEqual([4, 5])
@@ -171,15 +171,16 @@ test('the answer ends at its limit', async () => {
 })
 
 test('a stop id of the asker ends the answer like an end token', async () => {
-  const { start, told, over } = ring(2, [4, 5, 6], { stopIds: [5] })
+  const { start, told, over } = ring(2, [4, 5, 6], { promptLength: 1, stopIds: [5] })
   start([1])
   await over
   expect(told.at(-1)).toMatchObject({ kind: 'session-end', reason: 'stop' })
 })
 
 test('a long prompt goes in chunks and only the last one samples', async () => {
-  const { start, steps, frames, over } = ring(2, [EOS])
-  start(Array.from({ length: PREFILL_CHUNK_TOKENS * 2 + 5 }, (_, id) => id))
+  const promptLength = PREFILL_CHUNK_TOKENS * 2 + 5
+  const { start, steps, frames, over } = ring(2, [EOS], { promptLength })
+  start(Array.from({ length: promptLength }, (_, id) => id))
   await over
   expect(steps[1]?.map((step) => step.position)).toEqual([
     0,
@@ -207,7 +208,7 @@ test('the last stage alone keeps the history, and only where its sampler needs i
 })
 
 test('compute time of a lap adds up on its way and is told with the end', async () => {
-  const { start, told, over } = ring(3, [4, 5, EOS])
+  const { start, told, over } = ring(3, [4, 5, EOS], { promptLength: 1 })
   start([1])
   await over
   expect(told.find((message) => message.kind === 'session-timings')).toMatchObject({
@@ -216,7 +217,7 @@ test('compute time of a lap adds up on its way and is told with the end', async 
 })
 
 test('every stage tells its compute time at its first decode step', async () => {
-  const { start, told, over } = ring(3, [4, 5, EOS])
+  const { start, told, over } = ring(3, [4, 5, EOS], { promptLength: 2 })
   start([1, 2])
   await over
   const steps = told.filter((message) => message.kind === 'session-step')
@@ -226,7 +227,7 @@ test('every stage tells its compute time at its first decode step', async () => 
 })
 
 test('SE6 a failing stage is told once, with its code, and computes no more', async () => {
-  const { start, told, steps, over, failStage } = ring(2, [4])
+  const { start, told, steps, over, failStage } = ring(2, [4], { promptLength: 100 })
   failStage(1)
   start(Array.from({ length: 100 }, () => 1))
   await over
@@ -265,11 +266,56 @@ test('frames that the route does not send are refused', () => {
   expect(() => sessions[1]?.start({ from: 0, forward: 0, prompt: [1] })).toThrow('first stage only')
 })
 
+const rows = (position: number, tokenCount: number, sample: boolean): Frame => ({
+  kind: 'activation',
+  session: 7 as SessionId,
+  epoch: 0,
+  step: 0,
+  position,
+  computeMicros: 0,
+  tokenCount,
+  hiddenSize: HIDDEN,
+  sample,
+  data: new Float32Array(tokenCount * HIDDEN),
+})
+
+test('SE5 SE12 rows out of their turn end the session at every stage, and what still comes is dropped', async () => {
+  for (const stage of [1, 2]) {
+    const { sessions, told, steps } = ring(3, [4, 5])
+    sessions[stage]?.start({ from: 0, forward: 0, prompt: [] })
+    for (const sample of [false, true]) sessions[stage]?.onFrame(rows(0, 3, sample))
+    await settled()
+    expect(told).toMatchObject([{ kind: 'session-failed', error: { code: 'bad-frame' } }])
+    expect(steps[stage]).toEqual([])
+  }
+})
+
+test('SE12 the first stage takes a token at its own place only', async () => {
+  const { sessions, told, steps } = ring(2, [])
+  // The other one computes nothing.
+  sessions[1]?.close()
+  sessions[0]?.start({ from: 0, forward: 0, prompt: [1, 2, 3] })
+  const head = { session: 7 as SessionId, epoch: 0, step: 0, computeMicros: 0 }
+  sessions[0]?.onFrame({ kind: 'token', ...head, position: 2, token: 4 })
+  await settled()
+  expect(told).toMatchObject([{ kind: 'session-failed', error: { code: 'bad-frame' } }])
+  expect(steps[0]).toEqual([])
+})
+
+test('SE12 a compute time that is all a frame can say is no fault of whoever adds to it', async () => {
+  const { sessions, told, frames } = ring(3, [EOS])
+  for (const session of sessions.slice(1)) session.start({ from: 0, forward: 0, prompt: [] })
+  sessions[1]?.onFrame({ ...rows(0, 3, true), computeMicros: 0xffff_ffff })
+  await settled()
+  expect(frames).toMatchObject([{ kind: 'activation', computeMicros: 0xffff_ffff }])
+  expect(told.at(-1)).toMatchObject({ kind: 'session-end' })
+})
+
 const rowsAt = (position: number, rows: number): Float32Array =>
   new Float32Array(rows * HIDDEN).fill(position)
 
 test('RE3 a stage sends again what the next one lacks, before anything new, and samples after none of it', async () => {
-  const { sessions, records, frames } = ring(3, [])
+  const { sessions, records, frames } = ring(3, [], { promptLength: 40, answered: 2 })
   records[0]?.sent.append(0, rowsAt(0, 40))
   records[0]?.sent.append(40, rowsAt(40, 1))
   Object.assign(records[0] ?? {}, { cached: 41 })
@@ -287,7 +333,7 @@ test('RE3 a stage sends again what the next one lacks, before anything new, and 
 })
 
 test('RE3 rows that the next stage has already are computed for the caches alone', async () => {
-  const { sessions, steps, frames } = ring(2, [])
+  const { sessions, steps, frames } = ring(2, [], { promptLength: 35 })
   sessions[0]?.start({ from: 0, forward: 33, prompt: Array.from({ length: 35 }, (_, id) => id) })
   await settled()
   expect(steps[0]?.map((step) => step.position)).toEqual([0, 32])
@@ -302,7 +348,7 @@ test('RE7 what is not kept any more is said, not made up', async () => {
 })
 
 test('SE1 frames that overtake the word to start wait for it', async () => {
-  const { sessions, steps } = ring(2, [4])
+  const { sessions, steps } = ring(2, [4], { promptLength: 2 })
   sessions[0]?.start({ from: 0, forward: 0, prompt: [1, 2] })
   await settled()
   expect(steps[1]).toEqual([])
@@ -312,8 +358,8 @@ test('SE1 frames that overtake the word to start wait for it', async () => {
 })
 
 test('RE2 the answer so far counts against its limit', async () => {
-  const { start, told, over } = ring(2, [4, 5], { answered: 2, maxTokens: 3 })
-  start([1])
+  const { start, told, over } = ring(2, [4, 5], { promptLength: 1, answered: 2, maxTokens: 3 })
+  start([1, 4, 4])
   await over
   expect(told.at(-1)).toMatchObject({ kind: 'session-end', reason: 'length' })
   expect(tokensOf(told)).toHaveLength(1)

@@ -8,6 +8,7 @@ import type { ClientMessage } from '../protocol/client-to-server.ts'
 import type { ServerMessageOf } from '../protocol/server-to-client.ts'
 import type { StageOutput, StageStep } from '../runtime/stage-runner.ts'
 import { createDeferred } from './deferred.ts'
+import { createFramesIn } from './frames-in.ts'
 import { createLastStage, type LastStage } from './last-stage.ts'
 import type { StepQueue } from './step-queue.ts'
 import { createRowsOut } from './rows-out.ts'
@@ -43,7 +44,10 @@ export type StageSession = {
    * flight. @throws CrowdError bad-message when it can't be meant
    */
   start(start: SessionStart): void
-  /** A frame of this session from `fromStage`'s peer. @throws CrowdError bad-frame when it can't be meant */
+  /**
+   * A frame of this session from the stage before. One that isn't next ends the session. @throws CrowdError bad-frame when
+   * this stage takes none of its kind
+   */
   onFrame(frame: ActivationFrame | TokenFrame): void
   /** Ends with an error, told to the host once; nothing after an end. */
   fail(error: CrowdError): void
@@ -56,6 +60,8 @@ export type StageSession = {
 
 /** Decode steps between two reports of this stage's compute time; the first one is reported too. */
 const STEPS_PER_REPORT = 16
+/** What a frame can say, µs. */
+const MICROS_MAX = 0xffff_ffff
 
 export function createStageSession(deps: StageSessionDeps, order: SessionOrder): StageSession {
   const isFirst = order.stage === 0
@@ -65,8 +71,6 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
   const lastStage = isLast ? createLastStage({ ...deps, eosTokenIds }, order) : null
   let closed = false
   let step = 0
-  /** Rows of activations that came in and are not computed yet. */
-  let waitingRows = 0
   let decodeSteps = 0
   let decodeMs = 0
   let forward = 0
@@ -74,6 +78,7 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
   // Frames may overtake the host's word to start, which says what is to be sent on.
   let tail: Promise<unknown> = started.promise
 
+  const framesIn = createFramesIn({ ...order, contextLength: deps.model.contextLength })
   const steps = createStepRun({ ...deps, isWanted: () => !closed, onHung: fail })
   const out = createRowsOut({
     head: { ...head, hiddenSize: deps.model.hiddenSize },
@@ -114,7 +119,9 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
     const output = await steps.run({ session: order.session, position, input, sample }, rows)
     if (closed) return
     deps.onStep(work.rows, output.computeMs)
-    const computeMicros = work.computeMicros + Math.round(output.computeMs * 1_000)
+    const micros = work.computeMicros + Math.round(output.computeMs * 1_000)
+    // The stage before said the first part: its number must not make this stage's frame a bad one.
+    const computeMicros = Math.min(micros, MICROS_MAX)
     if (work.rows === 1) countStep(output.computeMs)
     if (lastStage === null) await passOn(output, work, computeMicros)
     else if (output.kind === 'token')
@@ -176,6 +183,7 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
     start(start) {
       if (isFirst !== start.prompt.length > 0)
         throw new CrowdError('bad-message', 'a prompt goes to the first stage only')
+      if (!isFirst) framesIn.begin(start.from)
       forward = start.forward
       if (!isLast && forward < start.from)
         enqueue(() => out.replay(forward, start.from, () => closed))
@@ -193,28 +201,28 @@ export function createStageSession(deps: StageSessionDeps, order: SessionOrder):
       }
     },
     onFrame(frame) {
-      if (frame.kind === 'token') {
-        if (!isFirst || isLast)
-          throw new CrowdError('bad-frame', 'a token goes from the last stage to the first')
-        enqueue(() => decode(frame.token, frame.position))
+      if (closed) return
+      if (frame.kind === 'token' && (!isFirst || isLast))
+        throw new CrowdError('bad-frame', 'a token goes from the last stage to the first')
+      if (frame.kind === 'activation' && isFirst)
+        throw new CrowdError('bad-frame', 'an activation came to the first stage')
+      try {
+        framesIn.take(frame)
+      } catch (thrown) {
+        fail(toCrowdError(thrown))
         return
       }
-      if (isFirst) throw new CrowdError('bad-frame', 'an activation came to the first stage')
-      // More than a whole context can't be meant, and must not pile up here.
-      if (waitingRows + frame.tokenCount > deps.model.contextLength) {
-        throw new CrowdError('bad-frame', `${waitingRows} rows of this session wait already`)
-      }
-      waitingRows += frame.tokenCount
-      enqueue(async () => {
-        await compute({
-          position: frame.position,
-          input: { kind: 'hidden', data: frame.data },
-          rows: frame.tokenCount,
-          sample: frame.sample,
-          computeMicros: frame.computeMicros,
-        })
-        waitingRows -= frame.tokenCount
-      })
+      if (frame.kind === 'token') enqueue(() => decode(frame.token, frame.position))
+      else
+        enqueue(() =>
+          compute({
+            position: frame.position,
+            input: { kind: 'hidden', data: frame.data },
+            rows: frame.tokenCount,
+            sample: frame.sample,
+            computeMicros: frame.computeMicros,
+          }),
+        )
     },
     fail,
     close() {

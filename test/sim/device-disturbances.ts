@@ -112,6 +112,11 @@ const HARMLESS: ReadonlySet<LieKind> = new Set(['lie-numbers'])
 function deceive({ sim, request, own, next }: Scene, kind: LieKind): () => string[] {
   let told = 0
   const blame = watchBlame(sim, own.peer)
+  const wronged: string[] = []
+  sim.onEvent((event) => {
+    if (event.kind === 'struck' && event.peer !== own.peer)
+      wronged.push(`${own.peer} lied (${kind}) and ${event.peer} was struck: ${event.reason}`)
+  })
   const lie = createLie(kind, () => void (told += 1))
   own.lie(lie)
   const { session, epoch } = request
@@ -124,8 +129,11 @@ function deceive({ sim, request, own, next }: Scene, kind: LieKind): () => strin
   if (kind === 'lie-session') told = sayForeignTokens(sim, own)
   return () =>
     told === 0 || HARMLESS.has(kind) || blame.isHeld()
-      ? []
-      : [`${own.peer} lied ${told} times (${kind}, next to ${next.peer}) and nobody minded`]
+      ? wronged
+      : [
+          ...wronged,
+          `${own.peer} lied ${told} times (${kind}, next to ${next.peer}) and nobody minded`,
+        ]
 }
 
 /** Tokens for all sessions whose last stage is another device, and for one that there isn't; how many of those there are. */

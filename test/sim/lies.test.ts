@@ -30,11 +30,15 @@ test('forged frames are whole: only what they say is wrong', () => {
   expect(() => decodeFrame(lieWith('lie-nan').frame, expected)).toThrow(/finite/)
   expect(() => decodeFrame(lieWith('lie-shape').frame, expected)).toThrow(/hidden size 2/)
   expect(decodeFrame(lieWith('lie-hole').frame, expected)).toMatchObject({ position: 12 })
+  expect(decodeFrame(lieWith('lie-back').frame, expected)).toMatchObject({ position: 2 })
+  expect(decodeFrame(lieWith('lie-no-sample').frame, expected)).toMatchObject({ sample: false })
 })
 
 test('what is no lie is left as it is and not counted', () => {
   expect(lieWith('lie-nan')).toMatchObject({ fate: 'changed', told: 1 })
   expect(lieWith('lie-mute')).toMatchObject({ fate: 'kept', told: 1 })
+  // The frame has the mark already.
+  expect(lieWith('lie-sample')).toMatchObject({ fate: 'honest', told: 0 })
   expect(lieWith('lie-pieces')).toMatchObject({ fate: 'honest', told: 0 })
   const token = createLie('lie-token', () => expect.unreachable())
   const leave = { kind: 'leave' } as const

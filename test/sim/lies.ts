@@ -2,6 +2,7 @@ import { frameChecksum } from '../../sdk/core/wire/checksum.ts'
 import { CHUNK_PREFIX_BYTES } from '../../sdk/core/wire/chunker.ts'
 import {
   CHECKSUM_WORD,
+  FLAG_SAMPLE,
   FRAME_MAGIC,
   HEADER_WORDS,
   KIND_CODES,
@@ -24,6 +25,9 @@ export const LIES = [
   'lie-shape',
   'lie-mute',
   'lie-hole',
+  'lie-back',
+  'lie-sample',
+  'lie-no-sample',
   'lie-token',
   'lie-position',
   'lie-end',
@@ -42,6 +46,8 @@ export const TOLD_BY: Partial<Record<LieKind, 'last' | 'other'>> = {
   'lie-end': 'last',
   'lie-nan': 'other',
   'lie-shape': 'other',
+  'lie-sample': 'other',
+  'lie-no-sample': 'other',
   'lie-session': 'other',
 }
 
@@ -91,6 +97,16 @@ const MAKERS: Readonly<Record<LieKind, Maker>> = {
     frame: (bytes) =>
       forge(bytes, (view) => view.setUint32(16, view.getUint32(16, true) + 7, true), 'any'),
   },
+  'lie-back': {
+    frame: (bytes) =>
+      forge(
+        bytes,
+        (view) => view.setUint32(16, Math.max(0, view.getUint32(16, true) - 3), true),
+        'any',
+      ),
+  },
+  'lie-sample': { frame: (bytes) => forge(bytes, (view) => view.setUint8(25, FLAG_SAMPLE)) },
+  'lie-no-sample': { frame: (bytes) => forge(bytes, (view) => view.setUint8(25, 0)) },
   'lie-token': {
     message: (honest) =>
       honest.kind === 'session-token'
@@ -140,7 +156,7 @@ function isPart(bytes: Uint8Array): boolean {
   return !isFrame(bytes) && bytes[CHUNK_PREFIX_BYTES] === 3
 }
 
-/** A frame that is whole and wrong: its checksum is right. */
+/** A frame that is whole and wrong: its checksum is right. Honest where the change changes nothing. */
 function forge(
   bytes: Uint8Array,
   change: (frame: DataView) => void,
@@ -152,7 +168,9 @@ function forge(
   if (which === 'activation' && frame.getUint8(3) !== KIND_CODES.activation) return 'honest'
   change(frame)
   const words = new Uint32Array(bytes.buffer, bytes.byteOffset + CHUNK_PREFIX_BYTES, length / 4)
-  frame.setUint32(CHECKSUM_WORD * 4, frameChecksum(words, HEADER_WORDS, CHECKSUM_WORD), true)
+  const checksum = frameChecksum(words, HEADER_WORDS, CHECKSUM_WORD)
+  if (checksum === words[CHECKSUM_WORD]) return 'honest'
+  frame.setUint32(CHECKSUM_WORD * 4, checksum, true)
   return 'changed'
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { WireError } from '../sdk/core/errors.ts'
 import type { RequestId } from '../sdk/core/ids.ts'
-import { SESSION_IDLE_MS, SESSION_OPEN_MS } from '../sdk/core/limits.ts'
+import { INCIDENT_MS, SESSION_IDLE_MS, SESSION_OPEN_MS } from '../sdk/core/limits.ts'
 import {
   at,
   endAnswer,
@@ -27,6 +27,26 @@ test('SE6 a stage that can not compute is named, one strike for each answer, and
   }
   expect(swarm.service.snapshot().peers[0]).toMatchObject({ state: 'failed' })
   expect(swarm.service.snapshot().complete).toBe(false)
+})
+
+test('SE6 what goes wrong at once is one strike, however many answers it ends, and the third time is the third', () => {
+  const { swarm, workers, asker } = ring(2)
+  const bad = at(workers, 0)
+  const error = { code: 'stage-failed', message: 'the compute thread died' } as const
+  const failing = () => swarm.service.state().peers.get(bad.peer)
+  for (let incident = 1; incident <= 3; incident += 1) {
+    for (const name of incident < 3 ? ['a', 'b', 'c', 'd'] : ['a']) {
+      expect(failing()).toMatchObject({ setAside: null })
+      swarm.ask(asker, `${name}${incident}`)
+      const { session, epoch } = bad.last('session-open')
+      bad.say({ kind: 'session-failed', session, epoch, error })
+      expect(failing()).toMatchObject({ strikes: incident })
+      swarm.pass(INCIDENT_MS / 5)
+      asker.say({ kind: 'cancel', request: `${name}${incident}` as RequestId })
+    }
+    swarm.pass(INCIDENT_MS / 5)
+  }
+  expect(failing()).toMatchObject({ strikes: 3, setAside: error.message })
 })
 
 /** Fails every epoch of the newest session until the answer is given up. */
@@ -101,7 +121,7 @@ const timeout = { code: 'timeout', message: 'the step took longer than 60000 ms'
 test.each([
   ['never gets ready', ['session-open'], SESSION_OPEN_MS, null],
   ['keeps silent as the last stage', [], SESSION_IDLE_MS, null],
-  ['hits the limit of a step', [], 0, timeout],
+  ['hits the limit of a step', [], INCIDENT_MS, timeout],
 ] as const)(
   'SE10 another holder takes over from a device that %s, which is set aside the third time',
   (_, ignored, waitMs, error) => {

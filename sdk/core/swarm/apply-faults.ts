@@ -1,27 +1,35 @@
 import type { PeerId } from '../ids.ts'
+import { INCIDENT_MS } from '../limits.ts'
 import { replanned, withPeer } from './change-peer.ts'
 import type { SwarmEvent } from './events.ts'
 import type { RouteEntry } from './request-state.ts'
-import type { SwarmState } from './state.ts'
+import type { PeerState, SwarmState } from './state.ts'
 
 type EventOf<Kind extends SwarmEvent['kind']> = Extract<SwarmEvent, { kind: Kind }>
 
-/** Sessions lost through one device before it is set aside. */
+/** Incidents at one device before it is set aside. */
 export const STRIKES_MAX = 3
 /** Answers that end well, one after the other, until a device's strikes are forgotten: rare faults don't add up. */
 const FORGIVEN_AFTER = 5
 
-export function struck(state: SwarmState, event: EventOf<'struck'>): SwarmState {
+/** One incident is one strike. It is over after a time, not after a pause, or a device that fails on and on had only one. */
+export function struck(state: SwarmState, event: EventOf<'struck'>, now: number): SwarmState {
   const next = withPeer(state, event.peer, (peer) => {
+    if (isSameIncident(peer, now)) return peer
     const strikes = peer.strikes + 1
     return {
       ...peer,
       strikes,
+      struckAt: now,
       goodAnswers: 0,
       setAside: strikes >= STRIKES_MAX ? event.reason : peer.setAside,
     }
   })
-  return replanned(next)
+  return next === state ? state : replanned(next)
+}
+
+function isSameIncident({ struckAt }: PeerState, now: number): boolean {
+  return struckAt !== null && now - struckAt < INCIDENT_MS
 }
 
 /** How much a doubt loses with an answer in which the device had no part. */

@@ -42,6 +42,7 @@ export function peerJoined(
     memoryLimit: null,
     setAside: null,
     strikes: 0,
+    struckAt: null,
     doubts: 0,
     goodAnswers: 0,
   }
@@ -52,7 +53,7 @@ export function peerJoined(
 
 function returned(former: PeerState, fresh: PeerState): PeerState {
   const { stepMs, speed, tokens, memoryLimit, strikes, doubts } = former
-  const { goodAnswers, assignment, pledge, hiddenSince } = former
+  const { struckAt, goodAnswers, assignment, pledge, hiddenSince } = former
   return {
     ...fresh,
     hiddenSince,
@@ -64,6 +65,7 @@ function returned(former: PeerState, fresh: PeerState): PeerState {
     tokens,
     memoryLimit,
     strikes,
+    struckAt,
     doubts,
     goodAnswers,
     // A reload is a new chance after a failed load, not after sessions broken again and again.

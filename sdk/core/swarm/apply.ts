@@ -80,7 +80,7 @@ function observe(state: SwarmState, event: Observation, now: number): SwarmState
 function settle(state: SwarmState, event: Decision, now: number): SwarmState {
   switch (event.kind) {
     case 'struck':
-      return faults.struck(state, event)
+      return faults.struck(state, event, now)
     case 'peer-silent':
       return peers.peerSilent(state, event)
     case 'peer-forgotten':

@@ -116,7 +116,7 @@ export type ModelObservation =
 
 /** What `decide` settled; the service applies it and tells the peers. */
 export type Decision =
-  /** A stage computed wrong, broke the rules or kept silent: counts against the device. */
+  /** A stage computed wrong, broke the rules or kept silent: counts against the device, once for each incident. */
   | { readonly kind: 'struck'; readonly peer: PeerId; readonly reason: string }
   | { readonly kind: 'peer-forgotten'; readonly peer: PeerId }
   /** Connected, but not heard: answers go round it; after a while others take its blocks. */

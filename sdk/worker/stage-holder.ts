@@ -31,6 +31,8 @@ export type StageHolderDeps = {
   onMeasured(stepMs: number): void
   /** More pieces lie in the store than before. */
   onStored(): void
+  /** Blocks are loaded that were not there: whatever caches there were are gone with what was lost. */
+  onEmpty(): void
 }
 
 export type HeldStage = {
@@ -108,6 +110,7 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
     wanted: readonly number[],
     signal: AbortSignal,
   ): Promise<void> {
+    if (wanted.length > 0) deps.onEmpty()
     for (const index of wanted) {
       signal.throwIfAborted()
       await loadBlock(stage.manifest, index, signal)

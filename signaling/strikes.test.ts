@@ -204,3 +204,46 @@ test.each(['bad-frame', 'stage-lost'] as const)(
     expect(swarm.service.state().peers.get(at(workers, 1).peer)?.strikes).toBe(0)
   },
 )
+
+const outOfMemory = { code: 'out-of-memory', message: 'no room for the caches' } as const
+
+test.each(['in a step', 'as a lost provider'])(
+  'SE6 a device that runs out of memory %s comes back smaller, then not at all, and is not struck for it',
+  (how) => {
+    const swarm = fakeSwarm(model, 1)
+    const bad = swarm.worker('bad')
+    // Less than the whole model, more than half of it.
+    swarm.worker('other', 45_000)
+    const asker = swarm.join('asker', 'asker')
+    const stateOf = () => swarm.service.state().peers.get(bad.peer)
+    const held = () => bad.last('assign').range
+    const fail = (names: readonly string[]) => {
+      for (const name of names) swarm.ask(asker, name)
+      const opened = bad.all('session-open').slice(-names.length)
+      const { assignment } = bad.last('assign')
+      const lost = { code: 'stage-failed', message: 'the GPU is gone' }
+      for (const { session, epoch } of opened) {
+        const error = how === 'in a step' ? outOfMemory : lost
+        bad.say({ kind: 'session-failed', session, epoch, error })
+      }
+      if (how !== 'in a step') {
+        expect(stateOf()?.strikes).toBe(1)
+        const bytes = { doneBytes: 10, totalBytes: 10, fetchedBytes: 10 }
+        bad.say({ kind: 'stage-state', assignment, state: 'failed', ...bytes, error: outOfMemory })
+      }
+      for (const request of names) asker.say({ kind: 'cancel', request: request as RequestId })
+      swarm.pass(INCIDENT_MS)
+    }
+    const whole = blocksOf(held())
+    fail(['a1', 'b1', 'c1'])
+    expect(stateOf()).toMatchObject({ strikes: 0, setAside: null })
+    expect(blocksOf(held())).toBeGreaterThan(0)
+    expect(blocksOf(held())).toBeLessThan(whole)
+    fail(['a2'])
+    expect(stateOf()).toMatchObject({ strikes: 0, setAside: outOfMemory.message })
+  },
+)
+
+function blocksOf(range: { readonly start: number; readonly end: number } | null): number {
+  return range === null ? 0 : range.end - range.start
+}

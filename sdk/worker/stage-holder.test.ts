@@ -250,6 +250,23 @@ test('RE2 what is loaded anew has no caches; what is still loaded may have some'
   expect(kit.emptied).toBe(3)
 })
 
+test('a runner that was lost and is not to be loaded again, or can not be, is told as a failure', async () => {
+  const { holder, kit, loaded, reports } = setUp()
+  const refusal = new CrowdError('out-of-memory', 'lost again')
+  await holder.assign(order(1, { start: 0, end: 2 }), manifest)
+  expect(await holder.reload(refusal)).toBe(false)
+  loaded.clear()
+  expect(await holder.reload(refusal)).toBe(true)
+  expect([loaded.size, kit.emptied]).toEqual([0, 2])
+  expect(reports.at(-1)).toMatchObject({ state: 'failed', error: { code: 'out-of-memory' } })
+  await holder.assign(order(2, { start: 1, end: 2 }), manifest)
+  loaded.clear()
+  kit.refuse = 1
+  expect(await holder.reload()).toBe(true)
+  expect(reports.at(-1)).toMatchObject({ assignment: 2, state: 'failed' })
+  expect(reports.at(-1)?.error).toMatchObject({ code: 'out-of-memory' })
+})
+
 test('another order while a lost runner is loaded again is no failure of the device', async () => {
   const { holder, kit, loaded } = setUp()
   await holder.assign(order(1, { start: 0, end: 2 }), manifest)

@@ -111,6 +111,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
       state.runner = report
       void announcer.pledge()
     },
+    now: deps.now,
     onGivenUp: fail,
   })
   deps.runner.onLost?.((error) => {

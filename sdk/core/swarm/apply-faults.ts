@@ -1,5 +1,6 @@
 import type { PeerId } from '../ids.ts'
 import { INCIDENT_MS } from '../limits.ts'
+import { createStageSizes } from '../plan/memory.ts'
 import { replanned, withPeer } from './change-peer.ts'
 import type { SwarmEvent } from './events.ts'
 import type { RouteEntry } from './request-state.ts'
@@ -26,6 +27,37 @@ export function struck(state: SwarmState, event: EventOf<'struck'>, now: number)
     }
   })
   return next === state ? state : replanned(next)
+}
+
+/** A step had no room: not a strike, but the device gets less to hold. */
+export function outgrown(state: SwarmState, event: EventOf<'outgrown'>, now: number): SwarmState {
+  const next = withPeer(state, event.peer, (peer) =>
+    isSameIncident(peer, now) ? peer : { ...smaller(state, peer, event.reason), struckAt: now },
+  )
+  return next === state ? state : replanned(next)
+}
+
+/** A device that served and can't hold what it has: half of that, and the next time it is set aside. What it was struck for just now was this. */
+export function failedServing(
+  state: SwarmState,
+  peer: PeerState,
+  failure: { readonly reason: string; readonly now: number },
+): PeerState {
+  const { reason, now } = failure
+  const strikes = isSameIncident(peer, now) ? Math.max(0, peer.strikes - 1) : peer.strikes
+  return { ...smaller(state, peer, reason), strikes, struckAt: now }
+}
+
+function smaller(state: SwarmState, peer: PeerState, reason: string): PeerState {
+  return peer.shrunk ? { ...peer, setAside: reason } : { ...halved(state, peer), shrunk: true }
+}
+
+/** At most half of what it was to hold from now on. */
+export function halved({ model }: SwarmState, peer: PeerState): PeerState {
+  const range = peer.assignment?.range
+  if (!range || peer.pledge === null) return peer
+  const tried = createStageSizes(model).bytes(peer.pledge.provider, range)
+  return { ...peer, memoryLimit: Math.floor(tried / 2) }
 }
 
 function isSameIncident({ struckAt }: PeerState, now: number): boolean {

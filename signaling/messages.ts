@@ -71,6 +71,7 @@ export function messagesFor(
     case 'model-settled':
     case 'session-broken':
     case 'struck':
+    case 'outgrown':
     case 'pledge-expired':
     case 'planned':
     case 'sources-sought':

@@ -214,7 +214,7 @@ function endsOf({ stages }: RequestState, sender: PeerId, towards: 1 | -1): Peer
 function brokenBy(request: RequestState, faulty: PeerId, error: WireError): SwarmEvent[] {
   return [
     ...newlyFaulty(request, [faulty]).map((peer): SwarmEvent => ({
-      kind: 'struck',
+      kind: error.code === 'out-of-memory' ? 'outgrown' : 'struck',
       peer,
       reason: error.message,
     })),

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { WireError } from '../sdk/core/errors.ts'
 import type { RequestId } from '../sdk/core/ids.ts'
-import { SESSION_IDLE_MS, SESSION_OPEN_MS } from '../sdk/core/limits.ts'
+import { INCIDENT_MS, SESSION_IDLE_MS, SESSION_OPEN_MS } from '../sdk/core/limits.ts'
 import {
   at,
   endAnswer,
@@ -27,6 +27,26 @@ test('SE6 a stage that can not compute is named, one strike for each answer, and
   }
   expect(swarm.service.snapshot().peers[0]).toMatchObject({ state: 'failed' })
   expect(swarm.service.snapshot().complete).toBe(false)
+})
+
+test('SE6 what goes wrong at once is one strike, however many answers it ends, and the third time is the third', () => {
+  const { swarm, workers, asker } = ring(2)
+  const bad = at(workers, 0)
+  const error = { code: 'stage-failed', message: 'the compute thread died' } as const
+  const failing = () => swarm.service.state().peers.get(bad.peer)
+  for (let incident = 1; incident <= 3; incident += 1) {
+    for (const name of incident < 3 ? ['a', 'b', 'c', 'd'] : ['a']) {
+      expect(failing()).toMatchObject({ setAside: null })
+      swarm.ask(asker, `${name}${incident}`)
+      const { session, epoch } = bad.last('session-open')
+      bad.say({ kind: 'session-failed', session, epoch, error })
+      expect(failing()).toMatchObject({ strikes: incident })
+      swarm.pass(INCIDENT_MS / 5)
+      asker.say({ kind: 'cancel', request: `${name}${incident}` as RequestId })
+    }
+    swarm.pass(INCIDENT_MS / 5)
+  }
+  expect(failing()).toMatchObject({ strikes: 3, setAside: error.message })
 })
 
 /** Fails every epoch of the newest session until the answer is given up. */
@@ -101,7 +121,7 @@ const timeout = { code: 'timeout', message: 'the step took longer than 60000 ms'
 test.each([
   ['never gets ready', ['session-open'], SESSION_OPEN_MS, null],
   ['keeps silent as the last stage', [], SESSION_IDLE_MS, null],
-  ['hits the limit of a step', [], 0, timeout],
+  ['hits the limit of a step', [], INCIDENT_MS, timeout],
 ] as const)(
   'SE10 another holder takes over from a device that %s, which is set aside the third time',
   (_, ignored, waitMs, error) => {
@@ -196,3 +216,46 @@ test.each(['non-finite', 'prompt-too-long'] as const)(
     expect({ strikes, doubts }).toEqual({ strikes: 1, doubts: 0 })
   },
 )
+
+const outOfMemory = { code: 'out-of-memory', message: 'no room for the caches' } as const
+
+test.each(['in a step', 'as a lost provider'])(
+  'SE6 a device that runs out of memory %s comes back smaller, then not at all, and is not struck for it',
+  (how) => {
+    const swarm = fakeSwarm(model, 1)
+    const bad = swarm.worker('bad')
+    // Less than the whole model, more than half of it.
+    swarm.worker('other', 45_000)
+    const asker = swarm.join('asker', 'asker')
+    const stateOf = () => swarm.service.state().peers.get(bad.peer)
+    const held = () => bad.last('assign').range
+    const fail = (names: readonly string[]) => {
+      for (const name of names) swarm.ask(asker, name)
+      const opened = bad.all('session-open').slice(-names.length)
+      const { assignment } = bad.last('assign')
+      const lost = { code: 'stage-failed', message: 'the GPU is gone' }
+      for (const { session, epoch } of opened) {
+        const error = how === 'in a step' ? outOfMemory : lost
+        bad.say({ kind: 'session-failed', session, epoch, error })
+      }
+      if (how !== 'in a step') {
+        expect(stateOf()?.strikes).toBe(1)
+        const bytes = { doneBytes: 10, totalBytes: 10, fetchedBytes: 10 }
+        bad.say({ kind: 'stage-state', assignment, state: 'failed', ...bytes, error: outOfMemory })
+      }
+      for (const request of names) asker.say({ kind: 'cancel', request: request as RequestId })
+      swarm.pass(INCIDENT_MS)
+    }
+    const whole = blocksOf(held())
+    fail(['a1', 'b1', 'c1'])
+    expect(stateOf()).toMatchObject({ strikes: 0, setAside: null })
+    expect(blocksOf(held())).toBeGreaterThan(0)
+    expect(blocksOf(held())).toBeLessThan(whole)
+    fail(['a2'])
+    expect(stateOf()).toMatchObject({ strikes: 0, setAside: outOfMemory.message })
+  },
+)
+
+function blocksOf(range: { readonly start: number; readonly end: number } | null): number {
+  return range === null ? 0 : range.end - range.start
+}

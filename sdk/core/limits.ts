@@ -88,6 +88,11 @@ export const STAGE_STEP_MS = 60_000
 export const SESSION_OPEN_MS = 15_000
 /** A session in which no stage gets on, and none computes, has lost a frame: it gets a new epoch. */
 export const SESSION_STALL_MS = 15_000
+/**
+ * What goes wrong at a device within so long is one incident, however many answers it ends: a provider that was lost is
+ * started anew, tested and loaded by then.
+ */
+export const INCIDENT_MS = 10_000
 /** What an asker, or a session of which a stage computes, waits for the next token. */
 export const SESSION_IDLE_MS = 90_000
 export const HELLO_MS = 10_000

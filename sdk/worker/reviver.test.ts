@@ -16,6 +16,8 @@ function setUp() {
     revived: [] as RunnerReport[],
     givenUp: [] as unknown[],
     startFails: false,
+    now: 0,
+    refusals: [] as (CrowdError | undefined)[],
   }
   const reviver = createReviver({
     runner: {
@@ -26,7 +28,13 @@ function setUp() {
           : Promise.resolve(report)
       },
     },
-    holder: { reload: () => Promise.resolve(kit.lost) },
+    holder: {
+      reload(refusal) {
+        kit.refusals.push(refusal)
+        return Promise.resolve(kit.lost)
+      },
+    },
+    now: () => kit.now,
     onRevived: (found) => kit.revived.push(found),
     onGivenUp: (thrown) => kit.givenUp.push(thrown),
   })
@@ -63,11 +71,24 @@ test('a healthy runner is left alone, and so is one whose input was wrong', asyn
   expect(kit).toMatchObject({ starts: 1, revived: [], givenUp: [] })
 })
 
-test('a device that keeps failing gives up', async () => {
+test('a device that is lost comes back as it was, then smaller, then not at all', async () => {
   const { kit, fail } = setUp()
-  for (let loss = 0; loss < 4; loss += 1) await fail('timeout')
-  expect(kit.revived).toHaveLength(3)
+  for (let loss = 0; loss < 2; loss += 1) await fail('timeout')
+  expect(kit.refusals).toMatchObject([undefined, { code: 'out-of-memory' }])
+  expect(kit).toMatchObject({ revived: [report, report], givenUp: [] })
+  await fail('timeout')
+  expect(kit.revived).toHaveLength(2)
   expect(kit.givenUp).toMatchObject([{ code: 'stage-failed' }])
+})
+
+test('a device that is lost once in a long while comes back as it was', async () => {
+  const { kit, fail } = setUp()
+  for (let loss = 0; loss < 4; loss += 1) {
+    await fail('stage-failed')
+    kit.now += 2_000_000
+  }
+  expect(kit.refusals).toEqual([undefined, undefined, undefined, undefined])
+  expect(kit.givenUp).toEqual([])
 })
 
 test('a device that does not come back gives up with the reason', async () => {

@@ -48,6 +48,8 @@ function setUp() {
     onLoad: (() => undefined) as () => unknown,
     /** How often it said that more is stored. */
     storings: 0,
+    /** How often it said that no caches are there. */
+    emptied: 0,
   }
   const fetchPieces: FetchPieces = async (pieces, { signal, onProgress }) => {
     if (kit.gate !== null) await kit.gate
@@ -97,6 +99,9 @@ function setUp() {
     onMeasured: (stepMs) => kit.measured.push(stepMs),
     onStored() {
       kit.storings += 1
+    },
+    onEmpty() {
+      kit.emptied += 1
     },
   })
   return { ...kit, kit, holder }
@@ -228,6 +233,38 @@ test('a stage that is ordered again as it is need not compute first: answers may
   await holder.assign(order(2, { start: 0, end: 2 }), manifest)
   expect(reports.at(-1)).toMatchObject({ assignment: 2, state: 'ready' })
   expect(kit.measured).toEqual([7])
+})
+
+test('RE2 what is loaded anew has no caches; what is still loaded may have some', async () => {
+  const { holder, kit, loaded } = setUp()
+  await holder.assign(order(1, { start: 0, end: 2 }), manifest)
+  expect(kit.emptied).toBe(1)
+  await holder.assign(order(2, { start: 0, end: 2 }), manifest)
+  expect(await holder.reload()).toBe(false)
+  expect(kit.emptied).toBe(1)
+  loaded.delete(1)
+  await holder.reload()
+  expect(kit.emptied).toBe(2)
+  loaded.clear()
+  await holder.assign(order(3, { start: 0, end: 2 }), manifest)
+  expect(kit.emptied).toBe(3)
+})
+
+test('a runner that was lost and is not to be loaded again, or can not be, is told as a failure', async () => {
+  const { holder, kit, loaded, reports } = setUp()
+  const refusal = new CrowdError('out-of-memory', 'lost again')
+  await holder.assign(order(1, { start: 0, end: 2 }), manifest)
+  expect(await holder.reload(refusal)).toBe(false)
+  loaded.clear()
+  expect(await holder.reload(refusal)).toBe(true)
+  expect([loaded.size, kit.emptied]).toEqual([0, 2])
+  expect(reports.at(-1)).toMatchObject({ state: 'failed', error: { code: 'out-of-memory' } })
+  await holder.assign(order(2, { start: 1, end: 2 }), manifest)
+  loaded.clear()
+  kit.refuse = 1
+  expect(await holder.reload()).toBe(true)
+  expect(reports.at(-1)).toMatchObject({ assignment: 2, state: 'failed' })
+  expect(reports.at(-1)?.error).toMatchObject({ code: 'out-of-memory' })
 })
 
 test('another order while a lost runner is loaded again is no failure of the device', async () => {

@@ -31,6 +31,8 @@ export type StageHolderDeps = {
   onMeasured(stepMs: number): void
   /** More pieces lie in the store than before. */
   onStored(): void
+  /** Blocks are loaded that were not there: whatever caches there were are gone with what was lost. */
+  onEmpty(): void
 }
 
 export type HeldStage = {
@@ -49,8 +51,11 @@ export type HeldStage = {
 export type StageHolder = {
   /** A newer assignment replaces an older one, also one that is still under way. Never throws. */
   assign(order: ServerMessageOf<'assign'>, manifest: Manifest): Promise<void>
-  /** Loads again what the runner lost; true when there was something. @throws CrowdError */
-  reload(): Promise<boolean>
+  /**
+   * Loads again what the runner lost; true when there was something. With a `refusal` it doesn't, and says so to the host
+   * as its failure. What it can't load any more is such a failure too. @throws CrowdError
+   */
+  reload(refusal?: CrowdError): Promise<boolean>
   held(): HeldStage | null
   /** Lets go of what is held, without a word to the host; pieces stay stored. */
   drop(): void
@@ -108,6 +113,7 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
     wanted: readonly number[],
     signal: AbortSignal,
   ): Promise<void> {
+    if (wanted.length > 0) deps.onEmpty()
     for (const index of wanted) {
       signal.throwIfAborted()
       await loadBlock(stage.manifest, index, signal)
@@ -120,13 +126,18 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
     deps.onStored()
   }
 
-  async function reload(): Promise<boolean> {
+  async function reload(refusal?: CrowdError): Promise<boolean> {
     if (held === null || held.range === null || held.state !== 'ready' || model === null)
       return false
     const { signal } = running
     const stage = { manifest: model, range: held.range }
     const wanted = await deps.runner.setStage(stage.manifest, stage.range)
     if (wanted.length === 0) return false
+    if (refusal !== undefined) {
+      failed(refusal, stage)
+      deps.onEmpty()
+      return true
+    }
     update({ state: 'loading' })
     announce()
     try {
@@ -134,9 +145,23 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
     } catch (thrown) {
       // Another order came; it loads what it needs.
       if (signal.aborted) return false
-      throw thrown
+      failed(thrown, stage)
     }
     return true
+  }
+
+  /** Told to the host, which gives other orders. */
+  function failed(
+    thrown: unknown,
+    { manifest, range }: { readonly manifest: Manifest; readonly range: BlockRange | null },
+  ): void {
+    const error = toCrowdError(thrown, 'stage-failed')
+    const what = range === null ? 'nothing' : describeRange(range, manifest.layerCount)
+    update({
+      state: 'failed',
+      error: new CrowdError(error.code, `${what}: ${error.message}`, { cause: error }),
+    })
+    announce()
   }
 
   async function loadBlock(manifest: Manifest, index: number, signal: AbortSignal): Promise<void> {
@@ -189,14 +214,7 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
       }
     } catch (thrown) {
       if (signal.aborted) return
-      const error = toCrowdError(thrown, 'stage-failed')
-      const part = range ?? keep
-      const what = part ? describeRange(part, manifest.layerCount) : 'nothing'
-      update({
-        state: 'failed',
-        error: new CrowdError(error.code, `${what}: ${error.message}`, { cause: error }),
-      })
-      announce()
+      failed(thrown, { manifest, range: range ?? keep ?? null })
     }
   }
 
@@ -213,8 +231,8 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
       tail = tail.then(() => carryOut(manifest, order, signal))
       return tail
     },
-    reload() {
-      const done = tail.then(reload)
+    reload(refusal) {
+      const done = tail.then(() => reload(refusal))
       tail = settled(done)
       return done
     },

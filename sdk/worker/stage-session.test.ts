@@ -9,6 +9,7 @@ import type { ClientMessage } from '../protocol/client-to-server.ts'
 import type { StageOutput, StageStep } from '../runtime/stage-runner.ts'
 import type { SessionRecord } from './step-run.ts'
 import { createSentRows } from './sent-rows.ts'
+import { createStepQueue } from './step-queue.ts'
 import {
   createStageSession,
   type SessionOrder,
@@ -97,7 +98,7 @@ function ring(
     sessions.push(
       createStageSession(
         {
-          queue: { run },
+          queue: createStepQueue({ run }),
           record,
           model: manifest,
           sendFrame: (frame) => {

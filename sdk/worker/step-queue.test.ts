@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { CrowdError } from '../core/errors.ts'
 import type { SessionId } from '../core/ids.ts'
 import type { StageOutput, StageStep } from '../runtime/stage-runner.ts'
 import { createStepQueue } from './step-queue.ts'
@@ -26,7 +27,7 @@ function setUp() {
     ends.shift()?.(failure)
     await new Promise((resolve) => setImmediate(resolve))
   }
-  return { begun, over, ask, end }
+  return { queue, begun, over, ask, end }
 }
 
 test('one step at a time; tokens before prompts, each in the order they came', async () => {
@@ -71,4 +72,17 @@ test('SE7 a step whose session ended while it waited is not run: it would bring 
   await end()
   await failed
   expect(begun).toEqual([1, 3])
+})
+
+test('SE6 behind a step that hangs nobody waits, until it is over', async () => {
+  const { queue, begun, ask, end } = setUp()
+  const hangs = new CrowdError('timeout', 'a step hangs')
+  void ask(1, 1)
+  const waiting = [ask(2, 1), ask(3, 32)]
+  queue.block(hangs)
+  for (const step of [...waiting, ask(4, 1)]) await expect(step).rejects.toBe(hangs)
+  await end()
+  queue.block(hangs)
+  void ask(5, 1)
+  expect(begun).toEqual([1, 5])
 })

@@ -8,7 +8,11 @@ export type StepQueue = {
    * caches back. @throws CrowdError as StageRunner.run; aborted when it isn't wanted any more
    */
   run(step: StageStep, rows: number, isWanted: () => boolean): Promise<StageOutput>
+  /** The step that runs hangs: what waits, and what comes until it is over, fails with the error. */
+  block(error: CrowdError): void
 }
+
+type Turn = { begin(): void; readonly reject: (error: CrowdError) => void }
 
 /** A prompt gets its turn at least after so many tokens of others. */
 const DECODE_RUN_MAX = 8
@@ -18,12 +22,13 @@ const DECODE_RUN_MAX = 8
  * others. Each session has one step here at most, so first come, first served is a turn for everybody.
  */
 export function createStepQueue(runner: Pick<StageRunner, 'run'>): StepQueue {
-  const decodes: (() => void)[] = []
-  const prefills: (() => void)[] = []
+  const decodes: Turn[] = []
+  const prefills: Turn[] = []
   let running = false
+  let blocked: CrowdError | null = null
   let decodeRun = 0
 
-  function next(): (() => void) | undefined {
+  function next(): Turn | undefined {
     const isPrefillDue = prefills.length > 0 && decodeRun >= DECODE_RUN_MAX
     const decode = isPrefillDue ? undefined : decodes.shift()
     decodeRun = decode === undefined ? 0 : decodeRun + 1
@@ -32,10 +37,10 @@ export function createStepQueue(runner: Pick<StageRunner, 'run'>): StepQueue {
 
   function begin(): void {
     if (running) return
-    const run = next()
-    if (run === undefined) return
+    const turn = next()
+    if (turn === undefined) return
     running = true
-    run()
+    turn.begin()
   }
 
   return {
@@ -46,13 +51,23 @@ export function createStepQueue(runner: Pick<StageRunner, 'run'>): StepQueue {
           const output = isWanted() ? runner.run(step) : over()
           output.then(resolve, reject).finally(() => {
             running = false
+            blocked = null
             begin()
           })
         }
+        if (blocked !== null) {
+          reject(blocked)
+          return
+        }
         const lane = rows === 1 ? decodes : prefills
-        lane.push(run)
+        lane.push({ begin: run, reject })
         begin()
       })
+    },
+    block(error) {
+      if (!running) return
+      blocked = error
+      for (const turn of [...decodes.splice(0), ...prefills.splice(0)]) turn.reject(error)
     },
   }
 }

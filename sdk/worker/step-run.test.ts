@@ -12,11 +12,16 @@ const HIDDEN = 2
 function setUp(outcomes: (number | Error | null)[], isWanted = () => true) {
   const limits: number[] = []
   const hung: CrowdError[] = []
+  const blocked: CrowdError[] = []
   let expire: () => void = () => undefined
+  /** Steps get their turn once it is resolved. */
+  const kit = { turn: null as Promise<void> | null }
   const record = { cached: 0, sent: createSentRows({ limitBytes: 1e6, usedBytes: 0 }, HIDDEN) }
   const steps = createStepRun({
     queue: {
-      run: (_, rows, begins) => {
+      block: (error) => blocked.push(error),
+      run: async (_, rows, begins) => {
+        await kit.turn
         if (!begins()) return Promise.reject(new CrowdError('aborted', 'over'))
         const outcome = outcomes.shift() ?? null
         if (outcome === null) return new Promise<StageOutput>(() => undefined)
@@ -39,7 +44,7 @@ function setUp(outcomes: (number | Error | null)[], isWanted = () => true) {
     const step: StageStep = { session: 1 as SessionId, position, input, sample: null }
     return steps.run(step, rows)
   }
-  return { record, steps, limits, hung, run, expire: () => expire() }
+  return { kit, record, steps, limits, hung, blocked, run, expire: () => expire() }
 }
 
 test('RE2 what a step leaves is cached and kept; what a failed one leaves is not counted on', async () => {
@@ -60,15 +65,31 @@ test('RE2 a step that did not begin any more leaves what was cached before it', 
 })
 
 test('SE6 a step that takes twenty times as long as any before is told while it still runs', async () => {
-  const { limits, hung, run, steps, expire } = setUp([5, 900, 5, 5, null])
+  const { limits, hung, blocked, run, steps, expire } = setUp([5, 900, 5, 5, null])
   for (let position = 0; position < 4; position += 1) await run(position)
   void run(4)
+  await settled()
   // Until it is known how long steps take here the runner's own limit holds.
   expect(limits).toEqual([...Array.from({ length: 4 }, () => STAGE_STEP_MS), 20 * 900])
   expect(steps.progress()).toEqual({ position: 4, computing: true })
   expire()
   expect(hung).toMatchObject([{ code: 'timeout' }])
+  expect(blocked).toEqual(hung)
 })
+
+test('SE6 the time in which a step waits for its turn is not its own', async () => {
+  const { kit, limits, run } = setUp([5])
+  let begin: () => void = () => undefined
+  kit.turn = new Promise((resolve) => (begin = resolve))
+  const step = run(0)
+  await settled()
+  expect(limits).toEqual([])
+  begin()
+  await step
+  expect(limits).toEqual([STAGE_STEP_MS])
+})
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 test('a device may stand still for a moment, and no step gets more than the runner’s own limit', async () => {
   const quick = setUp([1, 1, 1, 1, 1])

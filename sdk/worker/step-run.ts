@@ -14,7 +14,7 @@ export type SessionRecord = {
 export type StageProgress = {
   /** Rows computed up to here, from position 0 on. */
   readonly position: number
-  /** A step runs. */
+  /** A step runs, or waits for its turn. */
   readonly computing: boolean
 }
 
@@ -56,7 +56,10 @@ export function createStepRun(deps: {
 
   function hung(): void {
     const message = `a step takes ${STEP_SLACK} times as long as the slowest before`
-    deps.onHung(new CrowdError('timeout', message))
+    const error = new CrowdError('timeout', message)
+    deps.onHung(error)
+    // What waits behind it would wait as long, and no limit runs for it.
+    deps.queue.block(error)
   }
 
   return {
@@ -68,9 +71,11 @@ export function createStepRun(deps: {
           `rows from position ${step.position} on, but only ${record.cached} are here`,
         )
       computing = true
-      const stop = deps.later(limitMs(rows), hung)
+      let stop: () => void = () => undefined
       const begins = (): boolean => {
         if (!deps.isWanted()) return false
+        // Its turn may come late on a device that is only slow.
+        stop = deps.later(limitMs(rows), hung)
         // What fails may leave anything in the caches.
         record.cached = 0
         return true

@@ -70,6 +70,10 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     onMeasured: (stepMs) => meter.expect(stepMs),
     // The planner goes by what is stored where.
     onStored: () => void announcer.pledge(),
+    onEmpty: () =>
+      sessions.failAll(
+        new CrowdError('stage-lost', 'the provider of this device was started anew'),
+      ),
   })
   const links = createLinks({
     connector: deps.connector,
@@ -107,11 +111,15 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
       state.runner = report
       void announcer.pledge()
     },
+    now: deps.now,
     onGivenUp: fail,
   })
-  deps.runner.onLost?.(() => {
+  deps.runner.onLost?.((error) => {
     // While it is tested, start() itself says so.
-    if (state.runner !== null) reviver.runnerLost()
+    if (state.runner === null) return
+    // Those that are kept, too: nothing of them is cached any more.
+    sessions.failAll(error)
+    reviver.runnerLost()
   })
 
   const announcer = createAnnouncer({

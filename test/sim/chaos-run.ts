@@ -29,7 +29,7 @@ const COMPLETE_MS = 60_000
 /** An answer that is too short can't be disturbed in its middle. */
 const ANSWER_LEAST = 6
 
-/** One ring, one or two answers, one disturbance while they are computed. All of it follows from the seed. */
+/** One ring, one to four answers, one disturbance while they are computed. All of it follows from the seed. */
 export async function chaosRun(
   seed: number,
   kinds: readonly Disturbance[] = DISTURBANCES,
@@ -38,7 +38,7 @@ export async function chaosRun(
   const kind = pick(random, kinds)
   const sim = await openRing(seed, kind, random)
   // Where it happens to one who asks there is another one.
-  const people = Math.max(whole(random, 1, 2), kind.startsWith('asker') ? 2 : 1)
+  const people = Math.max(whole(random, 1, 4), kind.startsWith('asker') ? 2 : 1)
   const askers = Array.from({ length: people }, () => sim.openAsker())
   await sim.untilComplete(COMPLETE_MS)
   const watch = watchReactions(sim)

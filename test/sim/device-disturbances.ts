@@ -22,6 +22,7 @@ const BLOWS = [
   'reload',
   'socket',
   'unheard',
+  'device-lost',
 ] as const
 
 type Blow = (typeof BLOWS)[number]
@@ -98,6 +99,7 @@ const BLOW: Readonly<Record<Blow, (scene: Scene) => void>> = {
   },
   socket: ({ own }) => own.dropSocket(),
   unheard: ({ own }) => own.loseHost(),
+  'device-lost': ({ own, random }) => own.life.runner.lose(random() < 0.5),
 }
 
 function freeze({ sim, own }: Scene, ms: number): void {

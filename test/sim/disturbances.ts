@@ -84,7 +84,9 @@ export async function disturb(
     return { ...struck, hasReplica: false, unharmed, mustRecover: true }
   }
   const blow = disturbDevice(sim, request, kind, random)
-  return blow && { ...struck, ...blow, unharmed: 'nobody', mustRecover: blow.hasReplica }
+  // The page lives on, and starts anew what it lost.
+  const mustRecover = blow?.hasReplica === true || kind === 'device-lost'
+  return blow && { ...struck, ...blow, unharmed: 'nobody', mustRecover }
 }
 
 function isOfAsker(kind: Disturbance): kind is AskerDisturbance {

@@ -1,9 +1,8 @@
 import type { PeerId } from '../ids.ts'
 import { blockPieces } from '../model/manifest.ts'
-import { createStageSizes } from '../plan/memory.ts'
 import { updateSpeed, type Speed } from '../plan/speed.ts'
 import { createWork } from '../plan/work.ts'
-import { STRIKES_MAX } from './apply-faults.ts'
+import { failedServing, halved, STRIKES_MAX } from './apply-faults.ts'
 import { replanned, withPeer } from './change-peer.ts'
 import type { SwarmEvent } from './events.ts'
 import { forgotten } from './hops.ts'
@@ -40,8 +39,10 @@ export function peerJoined(
     tokens: 0,
     computedAt: null,
     memoryLimit: null,
+    shrunk: false,
     setAside: null,
     strikes: 0,
+    struckAt: null,
     doubts: 0,
     goodAnswers: 0,
   }
@@ -52,7 +53,7 @@ export function peerJoined(
 
 function returned(former: PeerState, fresh: PeerState): PeerState {
   const { stepMs, speed, tokens, memoryLimit, strikes, doubts } = former
-  const { goodAnswers, assignment, pledge, hiddenSince } = former
+  const { shrunk, struckAt, goodAnswers, assignment, pledge, hiddenSince } = former
   return {
     ...fresh,
     hiddenSince,
@@ -63,7 +64,9 @@ function returned(former: PeerState, fresh: PeerState): PeerState {
     speed,
     tokens,
     memoryLimit,
+    shrunk,
     strikes,
+    struckAt,
     doubts,
     goodAnswers,
     // A reload is a new chance after a failed load, not after sessions broken again and again.
@@ -166,7 +169,11 @@ function raised(peer: PeerState, event: EventOf<'pledged'>): boolean {
   )
 }
 
-export function stageReported(state: SwarmState, event: EventOf<'stage-reported'>): SwarmState {
+export function stageReported(
+  state: SwarmState,
+  event: EventOf<'stage-reported'>,
+  now: number,
+): SwarmState {
   const before = state.peers.get(event.peer)?.assignment
   if (before?.number !== event.assignment || before.range === null) return state
   const peerBytes = Math.min(event.peerBytes ?? 0, event.fetchedBytes)
@@ -180,7 +187,8 @@ export function stageReported(state: SwarmState, event: EventOf<'stage-reported'
       fetchedBytes: event.fetchedBytes,
       peerBytes,
     }
-    if (event.state === 'failed') return failed(state, { ...peer, assignment }, event)
+    if (event.state === 'failed')
+      return failed(state, { ...peer, assignment }, { event, before, now })
     return {
       ...peer,
       assignment,
@@ -226,13 +234,21 @@ function blamed(state: SwarmState, event: EventOf<'stage-reported'>): SwarmState
 }
 
 /** Out of memory: half of what was tried. Anything else: not used until it pledges something else. */
-function failed(state: SwarmState, peer: PeerState, event: EventOf<'stage-reported'>): PeerState {
-  const range = peer.assignment?.range
-  if (event.error?.code === 'out-of-memory' && range && peer.pledge) {
-    const tried = createStageSizes(state.model).bytes(peer.pledge.provider, range)
-    return { ...peer, memoryLimit: Math.floor(tried / 2) }
-  }
-  return { ...peer, setAside: event.error?.message ?? 'the device gave no reason' }
+function failed(
+  state: SwarmState,
+  peer: PeerState,
+  report: {
+    readonly event: EventOf<'stage-reported'>
+    readonly before: Assignment
+    readonly now: number
+  },
+): PeerState {
+  const { event, before, now } = report
+  const reason = event.error?.message ?? 'the device gave no reason'
+  if (event.error?.code !== 'out-of-memory') return { ...peer, setAside: reason }
+  return before.state === 'ready'
+    ? failedServing(state, peer, { reason, now })
+    : halved(state, peer)
 }
 
 /** A new speed matters to the router only where it differs clearly from the last one. */

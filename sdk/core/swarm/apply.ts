@@ -47,7 +47,7 @@ function observe(state: SwarmState, event: Observation, now: number): SwarmState
     case 'pledged':
       return peers.pledged(state, event, now)
     case 'stage-reported':
-      return peers.stageReported(state, event)
+      return peers.stageReported(state, event, now)
     case 'stats-reported':
       return peers.statsReported(state, event, now)
     case 'link-reported':
@@ -80,7 +80,9 @@ function observe(state: SwarmState, event: Observation, now: number): SwarmState
 function settle(state: SwarmState, event: Decision, now: number): SwarmState {
   switch (event.kind) {
     case 'struck':
-      return faults.struck(state, event)
+      return faults.struck(state, event, now)
+    case 'outgrown':
+      return faults.outgrown(state, event, now)
     case 'peer-silent':
       return peers.peerSilent(state, event)
     case 'peer-forgotten':

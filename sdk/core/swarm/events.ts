@@ -116,8 +116,10 @@ export type ModelObservation =
 
 /** What `decide` settled; the service applies it and tells the peers. */
 export type Decision =
-  /** A stage computed wrong, broke the rules or kept silent: counts against the device. */
+  /** A stage computed wrong, broke the rules or kept silent: counts against the device, once for each incident. */
   | { readonly kind: 'struck'; readonly peer: PeerId; readonly reason: string }
+  /** A stage had no memory for a step: it gets less to hold, and the next time nothing. */
+  | { readonly kind: 'outgrown'; readonly peer: PeerId; readonly reason: string }
   | { readonly kind: 'peer-forgotten'; readonly peer: PeerId }
   /** Connected, but not heard: answers go round it; after a while others take its blocks. */
   | { readonly kind: 'peer-silent'; readonly peer: PeerId; readonly silence: 'short' | 'long' }

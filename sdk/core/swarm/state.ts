@@ -69,10 +69,14 @@ export type PeerState = {
   readonly computedAt: number | null
   /** Bytes that turned out to be too many here; caps the pledge. */
   readonly memoryLimit: number | null
+  /** It served and failed for its memory, so that it got less to hold; the next time it is set aside. */
+  readonly shrunk: boolean
   /** Why the device is not used any more; null = it is. */
   readonly setAside: string | null
-  /** Sessions that failed through this device's own fault, or that it kept waiting. */
+  /** Incidents in which answers broke off through this device's own fault, or were kept waiting by it. */
   readonly strikes: number
+  /** When the last of them began, or one that cost it a part of what it holds, ms; null before the first. */
+  readonly struckAt: number | null
   /** Links that broke at this device in the middle of an answer; either end may be at fault. Fades with good answers. */
   readonly doubts: number
   /** Answers that ended well since the last strike; counted only while there are strikes. */

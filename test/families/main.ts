@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { compareExport, listExports } from './compare-onnx.ts'
 import { compare, type FamilyRow } from './compare.ts'
 import { listReferences, readReference } from './reference.ts'
+import { isRight } from './tolerance.ts'
 
 /** `npm run families -- [--json] [--only NAME]`: every family against the implementation that isn't ours. */
 const { values } = parseArgs({
@@ -28,11 +29,6 @@ function line({ family, source, dtype, ...row }: FamilyRow): string {
   const error = row.maxLogitError.toExponential(1)
   const agreement = `${Math.round(row.greedyAgreement * 100)} %`
   const split = row.splitEqualsWhole ? 'split = whole' : 'SPLIT DIFFERS'
-  return `${family.padEnd(20)} ${source.padEnd(12)} ${dtype.padEnd(4)} ${error} ${agreement.padStart(6)}  ${split}`
-}
-
-/** What is kept as it was published must be the same; what is quantised must be the same whole and split. */
-function isRight({ source, dtype, greedyAgreement, splitEqualsWhole }: FamilyRow): boolean {
-  const isAsPublished = dtype === 'f32' || source === 'onnx'
-  return splitEqualsWhole && (!isAsPublished || greedyAgreement === 1)
+  const verdict = isRight({ family, source, dtype, ...row }) ? '' : '  WRONG'
+  return `${family.padEnd(20)} ${source.padEnd(12)} ${dtype.padEnd(4)} ${error} ${agreement.padStart(6)}  ${split}${verdict}`
 }

@@ -5,7 +5,6 @@ import {
   headOf,
   layerCountOf,
   layerNorm,
-  numberOr,
   requireValue,
   sizeOf,
   vocabOf,
@@ -18,14 +17,22 @@ const EMBEDDING = 'transformer.word_embeddings.weight'
 export const BLOOM: Family = {
   modelType: 'bloom',
   architecture: 'BloomForCausalLM',
-  // ALiBi sets no end; the models were trained on this many.
-  context: (fields) => (fields.has('seq_length') ? contextOf(fields, 'seq_length') : 2048),
+  defaults: {
+    // ALiBi sets no end, and the class has none; the models were trained on this many.
+    seq_length: 2048,
+    layer_norm_epsilon: 1e-5,
+    tie_word_embeddings: true,
+    eos_token_id: 2,
+    apply_residual_connection_post_layernorm: false,
+  },
+  nullable: ['eos_token_id'],
+  context: (fields) => contextOf(fields, 'seq_length'),
   describe(fields, contextLength) {
     requireValue(fields, 'apply_residual_connection_post_layernorm', [false])
     const hiddenSize = sizeOf(fields, 'hidden_size', 'n_embed')
     const headCount = sizeOf(fields, 'n_head', 'num_attention_heads')
     const headSize = hiddenSize / headCount
-    const epsilon = numberOr(fields, 'layer_norm_epsilon', 1e-5)
+    const epsilon = fields.number('layer_norm_epsilon')
     const layers = layerCountOf(fields, fields.has('n_layer') ? 'n_layer' : 'num_hidden_layers')
     return {
       ...checkHeads({ headCount, kvHeadCount: headCount, headSize }),
@@ -42,7 +49,7 @@ export const BLOOM: Family = {
         bloomLayer(layer, { hidden: hiddenSize, headSize, epsilon }),
       ),
       finalNorm: layerNorm('transformer.ln_f', hiddenSize, epsilon),
-      head: headOf(fields, EMBEDDING, true),
+      head: headOf(fields, EMBEDDING),
     }
   },
 }

@@ -4,24 +4,34 @@ import {
   activationOf,
   contextOf,
   flag,
-  numberOr,
   requireValue,
   sizeOf,
+  windowOf,
   type Family,
 } from './family.ts'
-import { llamaConfig, type LlamaConfig } from './llama-config.ts'
+import { LLAMA_DEFAULTS, llamaConfig, type LlamaConfig } from './llama-config.ts'
 import { gatedMlp, llamaDecoder } from './llama-decoder.ts'
-import { qwenWindow } from './qwen.ts'
 
 /** Mixtral (arXiv 2401.04088): Mistral whose feed-forward is a choice of experts. */
 export const MIXTRAL: Family = {
   modelType: 'mixtral',
   architecture: 'MixtralForCausalLM',
+  defaults: {
+    ...LLAMA_DEFAULTS,
+    num_key_value_heads: 8,
+    max_position_embeddings: 131_072,
+    rms_norm_eps: 1e-5,
+    rope_theta: 1_000_000,
+    eos_token_id: 2,
+    sliding_window: null,
+    num_experts_per_tok: 2,
+  },
+  nullable: ['eos_token_id'],
   context: contextOf,
   describe(fields, contextLength) {
     const config = llamaConfig(fields, contextLength)
-    const window = fields.has('sliding_window') ? sizeOf(fields, 'sliding_window') : 0
-    const activation = activationOf(fields, 'hidden_act', 'silu')
+    const window = windowOf(fields)
+    const activation = activationOf(fields, 'hidden_act')
     const { hiddenSize: hidden, intermediateSize: inner } = config
     const expert = (name: string): GatedSpec => ({
       gate: projection(`${name}.w1`, inner, hidden),
@@ -42,26 +52,40 @@ export const MIXTRAL: Family = {
   },
 }
 
-/** Qwen3-MoE (arXiv 2505.09388). */
+/** Qwen3-MoE (arXiv 2505.09388). With a window all layers have it; no field says which. */
 export const QWEN3_MOE: Family = {
   modelType: 'qwen3_moe',
   architecture: 'Qwen3MoeForCausalLM',
+  defaults: {
+    ...LLAMA_DEFAULTS,
+    num_key_value_heads: 4,
+    max_position_embeddings: 32_768,
+    attention_bias: false,
+    use_sliding_window: false,
+    sliding_window: 4096,
+    decoder_sparse_step: 1,
+    mlp_only_layers: null,
+    num_experts_per_tok: 8,
+    norm_topk_prob: false,
+  },
+  nullable: ['sliding_window'],
   context: contextOf,
   describe(fields, contextLength) {
     const config = llamaConfig(fields, contextLength)
-    const bias = flag(fields, 'attention_bias', false)
+    const bias = flag(fields, 'attention_bias')
+    const window = flag(fields, 'use_sliding_window') ? windowOf(fields) : 0
     const isSparse = sparseLayers(fields)
     return llamaDecoder(config, {
       attentionBias: bias,
       outputBias: bias,
       headNorms: 'head',
-      activation: activationOf(fields, 'hidden_act', 'silu'),
-      window: qwenWindow(fields, config.layerCount),
+      activation: activationOf(fields, 'hidden_act'),
+      window: () => window,
       feedForward: (layer) =>
         isSparse(layer)
           ? expertMlp(fields, config, layer, {
               inner: sizeOf(fields, 'moe_intermediate_size'),
-              normalise: flag(fields, 'norm_topk_prob', false),
+              normalise: flag(fields, 'norm_topk_prob'),
             })
           : null,
     })
@@ -72,11 +96,23 @@ export const QWEN3_MOE: Family = {
 export const OLMOE: Family = {
   modelType: 'olmoe',
   architecture: 'OlmoeForCausalLM',
+  defaults: {
+    ...LLAMA_DEFAULTS,
+    max_position_embeddings: 4096,
+    rms_norm_eps: 1e-5,
+    eos_token_id: 50_279,
+    attention_bias: false,
+    clip_qkv: null,
+    num_experts_per_tok: 8,
+    norm_topk_prob: false,
+  },
+  nullable: ['eos_token_id'],
   context: contextOf,
   describe(fields, contextLength) {
     requireValue(fields, 'clip_qkv', [])
+    requireValue(fields, 'sliding_window', [])
     const config = llamaConfig(fields, contextLength)
-    const bias = flag(fields, 'attention_bias', false)
+    const bias = flag(fields, 'attention_bias')
     return llamaDecoder(config, {
       attentionBias: bias,
       outputBias: bias,
@@ -84,7 +120,7 @@ export const OLMOE: Family = {
       feedForward: (layer) =>
         expertMlp(fields, config, layer, {
           inner: config.intermediateSize,
-          normalise: flag(fields, 'norm_topk_prob', false),
+          normalise: flag(fields, 'norm_topk_prob'),
         }),
     })
   },
@@ -92,7 +128,7 @@ export const OLMOE: Family = {
 
 /** Qwen's rule: every `decoder_sparse_step`th layer, apart from `mlp_only_layers`. */
 function sparseLayers(fields: JsonFields): (layer: number) => boolean {
-  const step = numberOr(fields, 'decoder_sparse_step', 1)
+  const step = sizeOf(fields, 'decoder_sparse_step')
   const dense = new Set(fields.has('mlp_only_layers') ? fields.array('mlp_only_layers') : [])
   return (layer) => !dense.has(layer) && (layer + 1) % step === 0
 }
@@ -104,7 +140,7 @@ function expertMlp(
   options: { readonly inner: number; readonly normalise: boolean },
 ): FeedForwardSpec {
   const sizes = { hiddenSize: hidden, intermediateSize: options.inner }
-  const activation = activationOf(fields, 'hidden_act', 'silu')
+  const activation = activationOf(fields, 'hidden_act')
   return expertsOf(
     `model.layers.${layer}.mlp`,
     (name) => gatedMlp(name, sizes, { bias: false, activation }),

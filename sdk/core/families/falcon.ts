@@ -29,12 +29,37 @@ const EMBEDDING = 'transformer.word_embeddings.weight'
 export const FALCON: Family = {
   modelType: 'falcon',
   architecture: 'FalconForCausalLM',
-  context: (fields) => (fields.has('max_position_embeddings') ? contextOf(fields) : 2048),
+  defaults: {
+    max_position_embeddings: 2048,
+    rope_theta: 10_000,
+    layer_norm_epsilon: 1e-5,
+    tie_word_embeddings: true,
+    eos_token_id: 11,
+    activation: 'gelu',
+    alibi: false,
+    bias: false,
+    multi_query: true,
+    parallel_attn: true,
+    new_decoder_architecture: false,
+    num_kv_heads: null,
+    num_ln_in_parallel_attn: null,
+    ffn_hidden_size: null,
+  },
+  // Switches that are null are off.
+  nullable: [
+    'alibi',
+    'bias',
+    'multi_query',
+    'parallel_attn',
+    'new_decoder_architecture',
+    'eos_token_id',
+  ],
+  context: contextOf,
   describe(fields, contextLength) {
-    const hiddenSize = sizeOf(fields, 'hidden_size')
+    const hiddenSize = sizeOf(fields, 'hidden_size', 'n_embed')
     const variant = variantOf(fields, hiddenSize)
     const { headSize } = variant.heads
-    const positions: PositionScheme = flag(fields, 'alibi', false)
+    const positions: PositionScheme = flag(fields, 'alibi')
       ? // Scaled together with the scores.
         { kind: 'alibi', scale: 1 / Math.sqrt(headSize), rounded: true }
       : { kind: 'rope', rope: parseRope(fields, { headSize, contextLength }) }
@@ -48,7 +73,7 @@ export const FALCON: Family = {
         falconLayer(fields, layer, { ...variant, hidden: hiddenSize, positions }),
       ),
       finalNorm: layerNorm('transformer.ln_f', hiddenSize, variant.epsilon),
-      head: headOf(fields, EMBEDDING, true),
+      head: headOf(fields, EMBEDDING),
     }
   },
 }
@@ -66,18 +91,18 @@ type Variant = {
 
 function variantOf(fields: JsonFields, hiddenSize: number): Variant {
   const headCount = sizeOf(fields, 'num_attention_heads')
-  const isNew = flag(fields, 'new_decoder_architecture', false)
-  const sharesOneKey = !isNew && flag(fields, 'multi_query', true)
+  const isNew = flag(fields, 'new_decoder_architecture')
+  const sharesOneKey = !isNew && flag(fields, 'multi_query')
   const own = fields.has('num_kv_heads') ? sizeOf(fields, 'num_kv_heads') : headCount
   const kvHeadCount = sharesOneKey ? 1 : own
   return {
     heads: checkHeads({ headCount, kvHeadCount, headSize: hiddenSize / headCount }),
     isNew,
     sharesOneKey,
-    isParallel: isNew || flag(fields, 'parallel_attn', true),
+    isParallel: isNew || flag(fields, 'parallel_attn'),
     hasTwoNorms: isNew && numberOr(fields, 'num_ln_in_parallel_attn', 2) === 2,
-    bias: flag(fields, 'bias', false),
-    epsilon: numberOr(fields, 'layer_norm_epsilon', 1e-5),
+    bias: flag(fields, 'bias'),
+    epsilon: fields.number('layer_norm_epsilon'),
   }
 }
 
@@ -105,7 +130,7 @@ function falconLayer(fields: JsonFields, layer: number, parts: LayerParts): Laye
       kind: 'plain',
       up: projection(`${name}.mlp.dense_h_to_4h`, inner, hidden, { bias }),
       down: projection(`${name}.mlp.dense_4h_to_h`, hidden, inner, { bias }),
-      activation: activationOf(fields, 'activation', 'gelu'),
+      activation: activationOf(fields, 'activation'),
     },
     feedForwardPostNorm: null,
     ...(isParallel

@@ -1,6 +1,6 @@
 import { CrowdError } from '../errors.ts'
 import { LAYERS_MAX } from '../limits.ts'
-import { isRecord, jsonFields, type JsonFields } from '../model/json-fields.ts'
+import type { JsonFields } from '../model/json-fields.ts'
 import type { Activation, Decoder, HeadSpec, Norm } from '../decoder/decoder.ts'
 import { vector } from '../decoder/decoder.ts'
 
@@ -10,6 +10,12 @@ export type Family = {
   readonly modelType: string
   /** The class that `architectures` must name. */
   readonly architecture: string
+  /** What the family's configuration class in transformers 5.24 has where a field is absent; null: nothing. */
+  readonly defaults: Readonly<Record<string, unknown>>
+  /** Fields that may be null in spite of a default, which then doesn't hold. */
+  readonly nullable?: readonly string[]
+  /** The kind of layer whose rotary settings are the main ones, where the file nests them by kind. */
+  readonly ropeLayer?: string
   /** Tokens that the model was made for. */
   readonly context: (fields: JsonFields) => number
   /** @throws CrowdError model-invalid, model-unsupported (the field is named) */
@@ -22,10 +28,19 @@ export type FamilyDecoder = Omit<Decoder, 'architecture' | 'eosTokenIds'>
 export const SIZE = { min: 1, max: 1 << 20 }
 const CONTEXT = { min: 1, max: 1 << 24 }
 
-/** The field under any of its names, the first that is there. */
+/** The field under any of its names. @throws CrowdError model-invalid, also where two names differ */
 export function sizeOf(fields: JsonFields, ...names: readonly string[]): number {
-  const name = names.find((candidate) => fields.has(candidate)) ?? names[0] ?? ''
-  return fields.integer(name, SIZE)
+  const given = names.filter((candidate) => fields.has(candidate))
+  const [name = names[0] ?? '', ...others] = given
+  const size = fields.integer(name, SIZE)
+  const odd = others.find((other) => fields.value(other) !== size)
+  if (odd === undefined) return size
+  throw new CrowdError('model-invalid', `config.json: "${name}" and "${odd}" differ.`)
+}
+
+/** Tokens that a layer with a window sees; 0 = all, where the field is null. */
+export function windowOf(fields: JsonFields): number {
+  return fields.has('sliding_window') ? sizeOf(fields, 'sliding_window') : 0
 }
 
 export function layerCountOf(fields: JsonFields, name = 'num_hidden_layers'): number {
@@ -40,9 +55,9 @@ export function vocabOf(fields: JsonFields): number {
   return fields.integer('vocab_size', { min: 2, max: 1 << 24 })
 }
 
-/** A switch of config.json that may be left out. */
-export function flag(fields: JsonFields, name: string, fallback: boolean): boolean {
-  return fields.has(name) ? fields.boolean(name) : fallback
+/** A switch of config.json; null is off. */
+export function flag(fields: JsonFields, name: string): boolean {
+  return fields.has(name) && fields.boolean(name)
 }
 
 export function numberOr(fields: JsonFields, name: string, fallback: number): number {
@@ -75,8 +90,8 @@ const ACTIVATIONS: Readonly<Record<string, Activation>> = {
 }
 
 /** @throws CrowdError model-unsupported */
-export function activationOf(fields: JsonFields, name: string, fallback: string): Activation {
-  const given = fields.has(name) ? fields.string(name) : fallback
+export function activationOf(fields: JsonFields, name: string): Activation {
+  const given = fields.string(name)
   const known = Object.hasOwn(ACTIVATIONS, given) ? ACTIVATIONS[given] : undefined
   if (known) return known
   throw new CrowdError(
@@ -135,35 +150,7 @@ export function layerNorm(name: string, size: number, epsilon: number): Norm {
 }
 
 /** The output matrix: the embedding's where they're tied, else `lm_head.weight`. */
-export function headOf(fields: JsonFields, embedding: string, tiedByDefault: boolean): HeadSpec {
-  const tied = flag(fields, 'tie_word_embeddings', tiedByDefault)
+export function headOf(fields: JsonFields, embedding: string): HeadSpec {
+  const tied = flag(fields, 'tie_word_embeddings')
   return { source: tied ? embedding : 'lm_head.weight', bias: null, softcap: 0, tied }
-}
-
-/** `layer_types` of newer files: which layers see a window only. null where the file doesn't say. */
-export function windowedLayers(fields: JsonFields, layerCount: number): boolean[] | null {
-  if (!fields.has('layer_types')) return null
-  const types = fields.array('layer_types')
-  if (types.length !== layerCount) {
-    throw new CrowdError(
-      'model-invalid',
-      `config.json: "layer_types" names ${types.length} layers, not ${layerCount}.`,
-    )
-  }
-  return types.map((type) => {
-    if (type === 'sliding_attention') return true
-    if (type === 'full_attention') return false
-    throw new CrowdError(
-      'model-unsupported',
-      `config.json: the layer type ${JSON.stringify(type)} is not supported.`,
-    )
-  })
-}
-
-/** Rope settings of one kind of layer, where the file nests them (Gemma 3), or of all. */
-export function ropeFields(fields: JsonFields, layerType?: string): JsonFields | null {
-  const given = fields.value('rope_parameters') ?? fields.value('rope_scaling')
-  if (!isRecord(given)) return null
-  const nested = layerType === undefined ? undefined : given[layerType]
-  return jsonFields(isRecord(nested) ? nested : given, 'config.json: rope parameters')
 }

@@ -8,23 +8,35 @@ import {
   headOf,
   layerCountOf,
   layerNorm,
-  numberOr,
   sizeOf,
   vocabOf,
   type Family,
 } from './family.ts'
 
 const EMBEDDING = 'transformer.wte.weight'
+/** What the class makes of a file that has neither field. */
+const DEFAULT_TYPES: readonly unknown[] = [[['global', 'local'], 12]]
 
 /** GPT-Neo: GPT-2 with separate projections, unscaled scores, and a window in every other layer. */
 export const GPT_NEO: Family = {
   modelType: 'gpt_neo',
   architecture: 'GPTNeoForCausalLM',
+  defaults: {
+    max_position_embeddings: 2048,
+    intermediate_size: null,
+    window_size: 256,
+    attention_types: null,
+    layer_norm_epsilon: 1e-5,
+    activation_function: 'gelu_new',
+    tie_word_embeddings: true,
+    eos_token_id: 50_256,
+  },
+  nullable: ['eos_token_id'],
   context: contextOf,
   describe(fields, contextLength) {
     const hiddenSize = sizeOf(fields, 'hidden_size')
     const heads = sizeOf(fields, 'num_heads')
-    const epsilon = numberOr(fields, 'layer_norm_epsilon', 1e-5)
+    const epsilon = fields.number('layer_norm_epsilon')
     const windows = windowsOf(fields)
     return {
       ...checkHeads({ headCount: heads, kvHeadCount: heads, headSize: hiddenSize / heads }),
@@ -41,18 +53,19 @@ export const GPT_NEO: Family = {
         neoLayer(fields, layer, { hidden: hiddenSize, epsilon, window }),
       ),
       finalNorm: layerNorm('transformer.ln_f', hiddenSize, epsilon),
-      head: headOf(fields, EMBEDDING, true),
+      head: headOf(fields, EMBEDDING),
     }
   },
 }
 
-/** The window of each layer, 0 = none; from `attention_layers`, or `attention_types` [[kinds, times], ..]. */
+/** The window of each layer, 0 = none; from `attention_layers`, else `attention_types` [[kinds, times], ..]. */
 function windowsOf(fields: JsonFields): number[] {
   const layerCount = layerCountOf(fields, 'num_layers')
   const window = sizeOf(fields, 'window_size')
-  const kinds = fields.has('attention_types')
-    ? fields.array('attention_types').flatMap(repeated)
-    : fields.array('attention_layers')
+  const types = fields.has('attention_types') ? fields.array('attention_types') : DEFAULT_TYPES
+  const kinds = fields.has('attention_layers')
+    ? fields.array('attention_layers')
+    : types.flatMap(repeated)
   if (kinds.length !== layerCount || kinds.some((kind) => kind !== 'global' && kind !== 'local')) {
     throw new CrowdError(
       'model-invalid',
@@ -99,7 +112,7 @@ function neoLayer(
       kind: 'plain',
       up: projection(`${name}.mlp.c_fc`, inner, hidden, { bias: true }),
       down: projection(`${name}.mlp.c_proj`, hidden, inner, { bias: true }),
-      activation: activationOf(fields, 'activation_function', 'gelu_new'),
+      activation: activationOf(fields, 'activation_function'),
     },
     feedForwardPostNorm: null,
   }

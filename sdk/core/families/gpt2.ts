@@ -13,7 +13,6 @@ import {
   headOf,
   layerCountOf,
   layerNorm,
-  numberOr,
   requireValue,
   sizeOf,
   vocabOf,
@@ -26,6 +25,18 @@ const EMBEDDING = 'transformer.wte.weight'
 export const GPT2: Family = {
   modelType: 'gpt2',
   architecture: 'GPT2LMHeadModel',
+  defaults: {
+    n_positions: 1024,
+    n_inner: null,
+    layer_norm_epsilon: 1e-5,
+    activation_function: 'gelu_new',
+    tie_word_embeddings: true,
+    eos_token_id: 50_256,
+    scale_attn_weights: true,
+    scale_attn_by_inverse_layer_idx: false,
+    add_cross_attention: false,
+  },
+  nullable: ['eos_token_id'],
   context: (fields) => contextOf(fields, 'n_positions'),
   describe(fields, contextLength) {
     requireValue(fields, 'scale_attn_by_inverse_layer_idx', [false])
@@ -34,7 +45,7 @@ export const GPT2: Family = {
     const hiddenSize = sizeOf(fields, 'n_embd')
     const heads = sizeOf(fields, 'n_head')
     const headSize = hiddenSize / heads
-    const epsilon = numberOr(fields, 'layer_norm_epsilon', 1e-5)
+    const epsilon = fields.number('layer_norm_epsilon')
     const layerCount = layerCountOf(fields, 'n_layer')
     const sizes = { ...checkHeads({ headCount: heads, kvHeadCount: heads, headSize }), hiddenSize }
     return {
@@ -55,7 +66,7 @@ export const GPT2: Family = {
         gpt2Layer(fields, layer, { ...sizes, epsilon }),
       ),
       finalNorm: layerNorm('transformer.ln_f', hiddenSize, epsilon),
-      head: headOf(fields, EMBEDDING, true),
+      head: headOf(fields, EMBEDDING),
     }
   },
 }
@@ -87,7 +98,7 @@ function gpt2Layer(fields: JsonFields, layer: number, sizes: Sizes): LayerSpec {
       kind: 'plain',
       up: byColumns(`${name}.mlp.c_fc`, inner, hidden),
       down: byColumns(`${name}.mlp.c_proj`, hidden, inner),
-      activation: activationOf(fields, 'activation_function', 'gelu_new'),
+      activation: activationOf(fields, 'activation_function'),
     },
     feedForwardPostNorm: null,
   }

@@ -2,10 +2,10 @@ import { projection, type LayerSpec, type Projection } from '../decoder/decoder.
 import type { JsonFields } from '../model/json-fields.ts'
 import {
   activationOf,
+  checkHeads,
   contextOf,
   flag,
   headOf,
-  headsOf,
   layerCountOf,
   layerNorm,
   requireValue,
@@ -23,6 +23,18 @@ const EPSILON = 1e-5
 export const OPT: Family = {
   modelType: 'opt',
   architecture: 'OPTForCausalLM',
+  defaults: {
+    max_position_embeddings: 2048,
+    activation_function: 'relu',
+    enable_bias: true,
+    do_layer_norm_before: true,
+    layer_norm_elementwise_affine: true,
+    _remove_final_layer_norm: false,
+    word_embed_proj_dim: null,
+    tie_word_embeddings: true,
+    eos_token_id: 2,
+  },
+  nullable: ['eos_token_id'],
   context: contextOf,
   describe(fields, contextLength) {
     const hiddenSize = sizeOf(fields, 'hidden_size')
@@ -30,7 +42,9 @@ export const OPT: Family = {
     requireValue(fields, 'word_embed_proj_dim', [hiddenSize])
     requireValue(fields, 'layer_norm_elementwise_affine', [true])
     requireValue(fields, '_remove_final_layer_norm', [false])
-    const heads = headsOf(fields, hiddenSize)
+    const headCount = sizeOf(fields, 'num_attention_heads')
+    const headSize = hiddenSize / headCount
+    const heads = checkHeads({ headCount, kvHeadCount: headCount, headSize })
     return {
       ...heads,
       hiddenSize,
@@ -50,7 +64,7 @@ export const OPT: Family = {
         optLayer(fields, layer, { hidden: hiddenSize, headSize: heads.headSize }),
       ),
       finalNorm: layerNorm('model.decoder.final_layer_norm', hiddenSize, EPSILON),
-      head: headOf(fields, EMBEDDING, true),
+      head: headOf(fields, EMBEDDING),
     }
   },
 }
@@ -61,7 +75,7 @@ function optLayer(
   { hidden, headSize }: { readonly hidden: number; readonly headSize: number },
 ): LayerSpec {
   const name = `model.decoder.layers.${layer}`
-  const bias = flag(fields, 'enable_bias', true)
+  const bias = flag(fields, 'enable_bias')
   const inner = sizeOf(fields, 'ffn_dim')
   const project = (part: string): Projection =>
     projection(`${name}.self_attn.${part}`, hidden, hidden, { bias })
@@ -85,7 +99,7 @@ function optLayer(
       kind: 'plain',
       up: projection(`${name}.fc1`, inner, hidden, { bias }),
       down: projection(`${name}.fc2`, hidden, inner, { bias }),
-      activation: activationOf(fields, 'activation_function', 'relu'),
+      activation: activationOf(fields, 'activation_function'),
     },
     feedForwardPostNorm: null,
   }

@@ -1,7 +1,8 @@
 import type { RopeParams, RopeScaling } from '../decoder/rope.ts'
 import { CrowdError } from '../errors.ts'
 import type { JsonFields } from '../model/json-fields.ts'
-import { contextOf, numberOr, ropeFields } from './family.ts'
+import { contextOf, flag, numberOr, requireValue } from './family.ts'
+import { ropeFields } from './rope-fields.ts'
 
 export type RopeOptions = {
   readonly headSize: number
@@ -9,7 +10,10 @@ export type RopeOptions = {
   readonly contextLength: number
   /** Where the file nests the settings by kind of layer. */
   readonly layerType?: string
-  readonly theta?: number
+  /** The field that the file keeps theta in, unless it's among the nested settings. Default `rope_theta`. */
+  readonly thetaName?: string
+  /** Whether a share of each head may stay as it is: `partial_rotary_factor`. */
+  readonly partial?: boolean
 }
 
 /**
@@ -17,24 +21,34 @@ export type RopeOptions = {
  * files. @throws CrowdError model-invalid, model-unsupported for a scaling that isn't known
  */
 export function parseRope(config: JsonFields, options: RopeOptions): RopeParams {
-  const { headSize } = options
   const fields = ropeFields(config, options.layerType)
-  const holder = (name: string): JsonFields => (fields?.has(name) ? fields : config)
-  const theta = options.theta ?? numberOr(holder('rope_theta'), 'rope_theta', 10_000)
+  const theta = fields?.has('rope_theta')
+    ? fields.number('rope_theta')
+    : config.number(options.thetaName ?? 'rope_theta')
   if (theta <= 0) throw new CrowdError('model-invalid', 'config.json: rope_theta must be positive.')
-  const partial = holder('partial_rotary_factor')
-  const size = Math.trunc(headSize * numberOr(partial, 'partial_rotary_factor', 1))
+  const size = rotatedSize(config, fields, options)
+  if (fields === null) return { theta, size, scaling: { kind: 'none' } }
+  const kind = fields.value('rope_type') ?? fields.value('type') ?? 'default'
+  return { theta, size, scaling: parseScaling(kind, { config, fields, size, ...options }) }
+}
+
+/** Values of a head that are rotated. */
+function rotatedSize(
+  config: JsonFields,
+  fields: JsonFields | null,
+  { headSize, partial = false }: RopeOptions,
+): number {
+  const name = 'partial_rotary_factor'
+  const holder = fields?.has(name) ? fields : config
+  if (!partial) requireValue(holder, name, [1])
+  const size = Math.trunc(headSize * numberOr(holder, name, 1))
   if (size < 2 || size > headSize || size % 2 !== 0) {
     throw new CrowdError(
       'model-invalid',
       `config.json: ${size} of ${headSize} values of a head can't be rotated.`,
     )
   }
-  if (fields === null) return { theta, size, scaling: { kind: 'none' } }
-  const plain = { theta, size }
-  const kind = fields.value('rope_type') ?? fields.value('type') ?? 'default'
-  if (kind === 'dynamic') return dynamicRope(plain, { config, fields, ...options })
-  return { ...plain, scaling: parseScaling(kind, { config, fields, size, ...options }) }
+  return size
 }
 
 type Parts = RopeOptions & { readonly config: JsonFields; readonly fields: JsonFields }
@@ -44,6 +58,10 @@ function parseScaling(kind: unknown, parts: Parts & { size: number }): RopeScali
   switch (kind) {
     case 'default':
     case 'none':
+      return { kind: 'none' }
+    case 'dynamic':
+      // Raises theta beyond the model's own context, which is never exceeded here.
+      fields.number('factor')
       return { kind: 'none' }
     case 'linear':
       return { kind, factor: fields.number('factor') }
@@ -70,9 +88,9 @@ function parseScaling(kind: unknown, parts: Parts & { size: number }): RopeScali
   }
 }
 
-function originalContext({ config, fields }: Parts): number {
+function originalContext({ config, fields, layerType }: Parts): number {
   const name = 'original_max_position_embeddings'
-  if (config.has(name)) return config.number(name)
+  if (layerType === undefined && config.has(name)) return config.number(name)
   return fields.has(name) ? fields.number(name) : contextOf(config)
 }
 
@@ -90,7 +108,7 @@ function yarn(parts: Parts): RopeScaling {
     originalContext: original,
     betaFast: numberOr(fields, 'beta_fast', 32),
     betaSlow: numberOr(fields, 'beta_slow', 1),
-    truncate: fields.has('truncate') ? fields.boolean('truncate') : true,
+    truncate: fields.value('truncate') === undefined || flag(fields, 'truncate'),
     attentionFactor: numberOr(fields, 'attention_factor', derived),
   }
 }
@@ -110,21 +128,11 @@ function longRope(parts: Parts & { size: number }): RopeScaling {
       `config.json: "${name}" has ${divisors.length} values, not ${size / 2}.`,
     )
   }
-  const given = config.has('original_max_position_embeddings')
-  const factor = given ? contextOf(config) / original : numberOr(fields, 'factor', 1)
+  const factor = fields.has('factor') ? fields.number('factor') : contextOf(config) / original
   const derived = factor <= 1 ? 1 : Math.sqrt(1 + Math.log(factor) / Math.log(original))
   return {
     kind: 'divisors',
     divisors,
     attentionFactor: numberOr(fields, 'attention_factor', derived),
   }
-}
-
-/** NTK-aware: a longer context raises theta. Up to the model's own context nothing changes. */
-function dynamicRope(plain: { theta: number; size: number }, parts: Parts): RopeParams {
-  const { theta, size } = plain
-  const original = originalContext(parts)
-  const factor = parts.fields.number('factor')
-  const ratio = Math.max(1, (factor * parts.contextLength) / original - (factor - 1))
-  return { theta: theta * ratio ** (size / (size - 2)), size, scaling: { kind: 'none' } }
 }

@@ -156,15 +156,6 @@ export function gotOn(state: SwarmState, event: EventOf<'beat'>, now: number): S
   return next
 }
 
-export function hostSlept(state: SwarmState, ms: number): SwarmState {
-  const later = (request: RequestState): RequestState => ({
-    ...request,
-    progressAt: request.progressAt + ms,
-  })
-  const requests = [...state.requests].map(([key, request]) => [key, later(request)] as const)
-  return { ...state, requests: new Map(requests) }
-}
-
 export function tokenChosen(
   state: SwarmState,
   event: EventOf<'token-chosen'>,

@@ -106,6 +106,8 @@ function settle(state: SwarmState, event: Decision, now: number): SwarmState {
       return requests.sessionOpened(state, event, now)
     case 'session-released':
       return requests.sessionReleased(state, event.session)
+    case 'rows-freed':
+      return requests.rowsFreed(state, event)
     case 'session-broken':
       return requests.sessionBroken(state, event, now)
     case 'session-started':

@@ -3,13 +3,14 @@ import { chaosRun, type ChaosRun } from '../sim/chaos-run.ts'
 import { measurePetals, PETALS, STRATEGIES, type PetalsCell } from '../sim/petals.ts'
 import { measureThroughput } from '../sim/throughput.ts'
 import { realChaos } from './real/real-chaos.ts'
+import { realThroughput } from './real/real-throughput.ts'
 import { soak } from './real/soak.ts'
 import { summarise } from './summary.ts'
 
 /**
  * `npm run chaos -- [--runs N] [--seed S] [--json] [--verbose]`: answers in the simulator, each disturbed while it is
  * computed; with `--real` on a real ring, and with `--lan`
- * each of its devices has a network of its own (Linux, as root), so that ways between them are cut too. `--soak N`: so many answers there, undisturbed, and memory. `--throughput`: four answers at once against one. `--petals`: speed by how often stages are lost.
+ * each of its devices has a network of its own (Linux, as root), so that ways between them are cut too. `--soak N`: so many answers there, undisturbed, and memory. `--throughput`: four answers at once against one; with `--real` on this machine's cores. `--petals`: speed by how often stages are lost.
  */
 const { values } = parseArgs({
   options: {
@@ -66,6 +67,11 @@ async function soaked(): Promise<boolean> {
 }
 
 async function throughput(): Promise<boolean> {
+  if (values.real) {
+    const result = await realThroughput()
+    show(result)
+    return result.ok
+  }
   const result = await measureThroughput()
   show(result)
   return result.ratio >= 2.5

@@ -10,10 +10,12 @@ import { openBlocks } from '../support/block-chain.ts'
 import { greedy, worstDifference } from '../support/chained-blocks.ts'
 import { testBackend } from '../support/node-backends.ts'
 import { openStageChain } from '../support/stage-chain.ts'
+import { openUnsplitOnnx } from '../support/unsplit-onnx.ts'
 import type { FamilyRow } from './compare.ts'
 
 /** What ONNX Runtime's Python package, or transformers, makes of the exporter's file. */
 type OnnxReference = {
+  readonly file: string
   readonly dtype: string
   readonly promptIds: readonly number[]
   readonly ids: readonly number[]
@@ -26,7 +28,10 @@ export async function listExports(): Promise<string[]> {
   return (await readdir(ROOT)).sort()
 }
 
-/** An exporter's file, imported and cut. Its unsplit run is the reference itself. */
+/** Exports whose activations are quantised as they come, with one scale for all tokens of a run. */
+const DYNAMIC: ReadonlySet<string> = new Set(['int8', 'uint8'])
+
+/** An exporter's file, imported and cut, against what was made of it unsplit. */
 export async function compareExport(name: string): Promise<FamilyRow> {
   const directory = join(ROOT, name)
   // Cast: the fixture's own format.
@@ -42,7 +47,10 @@ export async function compareExport(name: string): Promise<FamilyRow> {
     const run = { count: ids.length, chunk: promptIds.length, vocabSize: manifest.vocabSize }
     const got = await greedy(chain, promptIds, run)
     await chain.close()
-    const rows = logits.map((row) => Float32Array.from(row))
+    const unsplit = join(directory, reference.file)
+    const rows = DYNAMIC.has(dtype)
+      ? await tokenByToken(unsplit, manifest, reference)
+      : logits.map((row) => Float32Array.from(row))
     const same = ids.filter((id, i) => got.ids[i] === id)
     return {
       family: name,
@@ -55,6 +63,19 @@ export async function compareExport(name: string): Promise<FamilyRow> {
   } finally {
     await rm(store, { recursive: true, force: true })
   }
+}
+
+/** Logits of the unsplit file where each token runs alone, as the blocks treat it. */
+async function tokenByToken(
+  file: string,
+  manifest: Manifest,
+  { promptIds, logits }: OnnxReference,
+): Promise<Float32Array[]> {
+  const whole = await openUnsplitOnnx(file, manifest)
+  const run = { count: logits.length, chunk: 1, vocabSize: manifest.vocabSize }
+  const { logits: rows } = await greedy(whole, promptIds, run)
+  await whole.close()
+  return rows
 }
 
 async function everyCutGives(

@@ -54,6 +54,7 @@ const ALLOWED: ReadonlySet<string> = new Set([
   'ReduceSum',
   'Relu',
   'Reshape',
+  'Round',
   'RotaryEmbedding',
   'ScatterElements',
   'ScatterND',

@@ -160,7 +160,10 @@ async function untilToken(
       const [device, next] = [at, (at + 1) % stages.length].map((index) =>
         ring.devices.find((each) => ring.peerOf(each) === stages[index]?.peer),
       )
-      if (device && next) finish(() => resolve({ device, next, lan: ring.lan }))
+      if (device && next) {
+        const isDirect = ring.areDirect(device, next)
+        finish(() => resolve({ device, next, isDirect, lan: ring.lan }))
+      }
     }
     const unhear = ring.onEvent(look)
     const finish = (then: () => void): void => {

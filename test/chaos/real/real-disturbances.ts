@@ -27,6 +27,8 @@ export type Victim = {
   readonly device: RealDevice
   /** The stage that gets its frames. */
   readonly next: RealDevice
+  /** Nothing goes through the host between the two. */
+  readonly isDirect: boolean
   readonly lan: Lan | null
 }
 
@@ -50,13 +52,14 @@ function isOfWay(kind: RealDisturbance): kind is WayDisturbance {
 }
 
 function disturbWay(
-  { device, next, lan }: Victim,
+  { device, next, isDirect, lan }: Victim,
   kind: WayDisturbance,
   random: () => number,
   later: Later,
 ): void {
   const [from, to] = [device.place, next.place]
   if (lan === null || from === null || to === null) throw new Error(`${kind} needs a network`)
+  if (!isDirect) throw new Error(`${device.name} and ${next.name} are relayed`)
   lan.cut(from, to)
   if (kind === 'blip') later(whole(random, 100, 3_000), () => lan.heal(from, to))
 }

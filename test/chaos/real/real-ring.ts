@@ -5,6 +5,7 @@ import type { Browser } from 'playwright-core'
 import type { PeerId, SessionId } from '../../../sdk/core/ids.ts'
 import type { SwarmEvent } from '../../../sdk/core/swarm/events.ts'
 import type { SwarmState } from '../../../sdk/core/swarm/state.ts'
+import { pairBetween } from '../../../sdk/core/swarm/views.ts'
 import { openModel, type OpenedModel } from '../../../sdk/index.node.ts'
 import { parseConfig } from '../../../signaling/config.ts'
 import { createHost } from '../../../signaling/server.ts'
@@ -34,6 +35,8 @@ export type RealRing = {
   readonly lan: Lan | null
   state(): SwarmState
   peerOf(device: RealDevice): PeerId | null
+  /** Whether frames go from one device to the other without the host. */
+  areDirect(a: RealDevice, b: RealDevice): boolean
   openAsker(): Promise<Asker>
   /** Hears of everything that happens in the swarm, until the returned function is called. */
   onEvent(listener: (event: SwarmEvent, after: SwarmState) => void): () => void
@@ -91,6 +94,12 @@ export async function openRealRing(options: RealRingOptions): Promise<RealRing> 
     },
     state,
     peerOf,
+    areDirect(a, b) {
+      const [from, to] = [peerOf(a), peerOf(b)]
+      if (from === null || to === null) return false
+      const pair = pairBetween(state(), from, to)
+      return pair?.state === 'open' && pair.path === 'direct'
+    },
     openAsker: () =>
       openAsker({
         url: new URL(started.urls.join).origin,
@@ -110,8 +119,9 @@ export async function openRealRing(options: RealRingOptions): Promise<RealRing> 
       })
     },
     async close() {
-      await Promise.all(devices.map((device) => device.close()))
-      await Promise.all(browsers.map((browser) => browser.close()))
+      // What ended by itself, as a browser that crashed, must not keep the rest.
+      await Promise.allSettled(devices.map((device) => device.close()))
+      await Promise.allSettled(browsers.map((browser) => browser.close()))
       await host.close()
       lan?.close()
       await rm(dataDir, { recursive: true, force: true })

@@ -1,6 +1,7 @@
 import type { Graph } from '../../graph/graph.ts'
 import { withFullCaches } from './full-caches.ts'
 import { joinQuantizedLookup } from './quantized-lookup.ts'
+import { quantizeRows } from './quantize-rows.ts'
 import { tidyGraph } from './tidy-graph.ts'
 import { foldTransposes } from './transposed-weights.ts'
 import { unfuseQkNorms } from './unfuse-qk-norms.ts'
@@ -23,7 +24,7 @@ export function canonicalise(source: Graph, headSize: number): CanonicalGraph {
   const { graph: folded, transposed } = foldTransposes(tidyGraph(source))
   const { graph: joined, shifted } = joinQuantizedLookup(folded)
   return {
-    graph: widenHalves(unfuseQkNorms(withFullCaches(joined), headSize)),
+    graph: widenHalves(unfuseQkNorms(withFullCaches(quantizeRows(joined)), headSize)),
     transposed,
     shifted,
   }

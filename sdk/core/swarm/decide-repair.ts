@@ -1,5 +1,4 @@
 import type { WireError } from '../errors.ts'
-import type { SessionId } from '../ids.ts'
 import { REPAIR_MS } from '../limits.ts'
 import { inRepair, makeRoom, type Claim } from './admission.ts'
 import { answerEnd, rowsThatHold } from './answer-end.ts'
@@ -42,16 +41,16 @@ type Turn = {
 
 function repair(state: SwarmState, request: RequestState, turn: Turn): readonly Decision[] {
   const { broken, now, claims } = turn
-  const { key, session } = request
+  const { key } = request
   const isLate = now - broken.since > REPAIR_MS
   const isOver = isLate || broken.shunned.length >= FAULTS_MAX
   if (!isOver && isPausing(request, now)) return []
   const way = repairWay(state, request, { claims, now })
   if (isLate && way?.isFull === true) return [givenUp(key, withoutRoom(broken, now))]
-  if (isOver || session === null || (way === null && isHopeless(state, turn)))
+  if (isOver || (way === null && isHopeless(state, turn)))
     return [givenUp(key, withoutRoute(state, broken, now))]
   if (way === null) return []
-  if (!way.isFull) return goOn(state, { ...request, session }, way.stages)
+  if (!way.isFull) return goOn(state, request, way.stages)
   claims.push({ request, stages: way.stages })
   return []
 }
@@ -63,12 +62,13 @@ function isHopeless(state: SwarmState, { broken, now }: Turn): boolean {
 
 function goOn(
   state: SwarmState,
-  request: RequestState & { readonly session: SessionId },
+  request: RequestState,
   stages: readonly RouteEntry[],
 ): readonly Decision[] {
   const missing = openMissing(state, neighbours(stages))
   if (missing.length > 0) return missing
   const { key, session } = request
+  if (session === null) return []
   return [
     ...makeRoom(state, stages, { request, adopted: session }),
     {

@@ -43,6 +43,8 @@ export function messagesFor(
       return [...leftMessages(before, after, event.key), ...openMessages(after, event.key)]
     case 'session-released':
       return releaseMessages(before, event.session)
+    case 'rows-freed':
+      return rowsMessages(before.requests.get(event.key), event.peer)
     case 'session-started':
       return startMessages(before, event.key)
     case 'token-chosen':
@@ -219,6 +221,16 @@ function freeMessages(request: RequestState | undefined): Outgoing[] {
     to: peer,
     message: { kind: 'session-close', session, epoch, retain: false },
   }))
+}
+
+/** A device frees what it has of an answer whose turn comes later. */
+function rowsMessages(request: RequestState | undefined, peer: PeerId): Outgoing[] {
+  if (!request || request.session === null) return []
+  const { session, stages, leaving } = request
+  const left = leaving.find((stage) => stage.peer === peer)
+  if (left === undefined && !stages.some((stage) => stage.peer === peer)) return []
+  const epoch = left?.epoch ?? request.epoch
+  return [{ to: peer, message: { kind: 'session-close', session, epoch, retain: false } }]
 }
 
 /** Prompt and answer so far. */

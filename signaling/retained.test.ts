@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { RequestId } from '../sdk/core/ids.ts'
 import { RETAIN_MS, RETAINED_PER_STAGE } from '../sdk/core/limits.ts'
-import { crowdedOut } from '../sdk/core/swarm/admission.ts'
+import { makeRoom } from '../sdk/core/swarm/admission.ts'
 import { createStageSizes } from '../sdk/core/plan/memory.ts'
 import { at, fakeSwarm, type FakePeer, type FakeSwarm } from '../test/support/fake-swarm.ts'
 import { modelOf } from '../test/support/host-fixtures.ts'
@@ -170,9 +170,9 @@ test('what an answer that moves still holds on the device it leaves is no room f
   const { stages, epoch } = request
   const isOut = (over: Partial<typeof request>): boolean => {
     const requests = new Map(state.requests).set(key, { ...request, ...over })
-    return crowdedOut({ ...state, requests }, stages, { rows: 512, adopted: null }).includes(
-      session,
-    )
+    const another = { ...request, key: 'another' }
+    const decisions = makeRoom({ ...state, requests }, stages, { request: another, adopted: null })
+    return decisions.some((one) => one.kind === 'session-released' && one.session === session)
   }
   expect(workers).toHaveLength(2)
   expect(isOut({ stages: [] })).toBe(false)

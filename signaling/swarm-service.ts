@@ -51,7 +51,7 @@ export interface SwarmService {
 
 type Seat = { readonly entry: PeerEntry; readonly connection: PeerConnection }
 
-/** Ticks come a few times a second; a longer pause was this process's own. */
+/** Ticks come a few times a second; a longer pause, also one within the work for an event, was this process's own. */
 const SLEPT_MS = 1_500
 
 /** More rounds than any real change needs: a guard against decisions that undo each other. */
@@ -67,18 +67,25 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
   /** Something happened since the last snapshot that it would show. */
   let isNews = true
   let shownAt = -Infinity
-  let tickedAt = deps.now()
+  let awakeAt = deps.now()
   let closed = false
   let busy = false
   const backlog: SwarmEvent[] = []
 
   function commit(event: SwarmEvent): void {
     const before = state
-    state = apply(state, event, deps.now())
+    state = apply(state, event, awakeAt)
     isNews ||= event.kind !== 'beat'
     for (const { to, message } of messagesFor(before, event, state, deps))
       seats.get(to)?.connection.send(message)
     deps.observe?.(event, state)
+  }
+
+  /** What was sent while this process stood still is read later than this: nobody was silent, and nothing is late. */
+  function wake(): void {
+    const ms = deps.now() - awakeAt
+    if (ms > SLEPT_MS) commit({ kind: 'host-slept', ms })
+    awakeAt += ms
   }
 
   /** Callers in this process may answer a message at once: their events wait until the present ones are done. */
@@ -88,8 +95,9 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
     busy = true
     try {
       for (let round = 0; round < DECIDE_ROUNDS; round++) {
+        wake()
         for (let event = backlog.shift(); event; event = backlog.shift()) commit(event)
-        const decisions = decide(state, deps.now())
+        const decisions = decide(state, awakeAt)
         if (decisions.length === 0 && backlog.length === 0) return
         for (const decision of decisions) commit(decision)
       }
@@ -220,13 +228,8 @@ export function createSwarmService(deps: SwarmServiceDeps): SwarmService {
     state: () => state,
     model: (event) => dispatch(event),
     tick() {
-      if (closed) return
-      const sleptMs = deps.now() - tickedAt
-      tickedAt = deps.now()
-      // What was sent meanwhile is read later than this.
-      if (sleptMs > SLEPT_MS) dispatch({ kind: 'host-slept', ms: sleptMs })
-      else dispatch()
-      showSnapshot()
+      if (!closed) dispatch()
+      if (!closed) showSnapshot()
     },
     close() {
       if (closed) return

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { PairId, PeerId, RequestId, SessionId } from '../../sdk/core/ids.ts'
 import { SESSION_IDLE_MS } from '../../sdk/core/limits.ts'
+import { createStageSizes } from '../../sdk/core/plan/memory.ts'
 import { GREEDY } from '../../sdk/core/sampling/params.ts'
 import { apply } from '../../sdk/core/swarm/apply.ts'
 import type { SwarmEvent } from '../../sdk/core/swarm/events.ts'
@@ -109,7 +110,7 @@ test('pledge: an order must fit it, also where it turned out to be less', () => 
 })
 
 const KEY = 'ann/r'
-const asked: SwarmEvent = {
+const asked: Extract<SwarmEvent, { kind: 'asked' }> = {
   kind: 'asked',
   asker: ANN,
   request: 'r' as RequestId,
@@ -126,6 +127,30 @@ const opened = (key: string, session: number): SwarmEvent => ({
   session: session as SessionId,
   stages: [{ peer: BOB, range: ALL }],
 })
+
+test('pledge: what a session adds must fit beside the others, but a device may itself take back what it lent', () => {
+  const bytes = createStageSizes(model).bytes('wasm', ALL)
+  const lent = ready(
+    after(EMPTY, ...joined(BOB, bytes), assigned(BOB, ALL), ...['r', 's', 't'].map(askedAs)),
+    BOB,
+  )
+  // The plan has room for two whole contexts.
+  const full = after(lent, opened('ann/r', 7), opened('ann/s', 8))
+  expect(pledgeHolds(lent, opened('ann/s', 8), full)).toEqual([])
+  const over = after(full, opened('ann/t', 9))
+  expect(pledgeHolds(full, opened('ann/t', 9), over)).toHaveLength(1)
+  const less = after(full, ...joined(BOB, bytes - 1).slice(1))
+  expect(pledgeHolds(full, asked, less)).toEqual([])
+  // Neither one that is freed nor a kept one counts for nothing, or twice.
+  const ended: SwarmEvent = { kind: 'request-ended', key: 'ann/s', reason: 'stop', error: null }
+  const next = after(full, { kind: 'rows-freed', key: 'ann/r', peer: BOB }, ended)
+  expect(pledgeHolds(next, opened('ann/t', 9), after(next, opened('ann/t', 9)))).toEqual([])
+})
+
+function askedAs(request: string): SwarmEvent {
+  return { ...asked, request: request as RequestId }
+}
+
 const token = (position: number): SwarmEvent => ({
   kind: 'token-chosen',
   key: KEY,

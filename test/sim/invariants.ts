@@ -1,9 +1,14 @@
 import { QUEUE_WAIT_MS, SESSION_IDLE_MS, SESSION_OPEN_MS } from '../../sdk/core/limits.ts'
-import { createStageSizes } from '../../sdk/core/plan/memory.ts'
+import type { PeerId } from '../../sdk/core/ids.ts'
+import { sameRange } from '../../sdk/core/model/block-range.ts'
+import { kvBytesPerToken } from '../../sdk/core/model/manifest.ts'
+import { createStageSizes, weightBytes } from '../../sdk/core/plan/memory.ts'
+import { rowsOf } from '../../sdk/core/swarm/admission.ts'
 import { requestKey } from '../../sdk/core/swarm/apply-requests.ts'
 import type { SwarmEvent } from '../../sdk/core/swarm/events.ts'
+import type { RouteEntry } from '../../sdk/core/swarm/request-state.ts'
 import type { PeerState, SwarmState } from '../../sdk/core/swarm/state.ts'
-import { bestRoute, isOver, isReady } from '../../sdk/core/swarm/views.ts'
+import { bestRoute, isActive, isOver, isReady } from '../../sdk/core/swarm/views.ts'
 
 /** What must hold after every event of the host. Each check gives its objections; none is the rule. */
 export type Check = (before: SwarmState, event: SwarmEvent, after: SwarmState) => string[]
@@ -24,13 +29,54 @@ export const coverageHolds: Check = (before, event, after) => {
     .map((block) => `block ${block} has no holder any more: ${event.peer} was moved`)
 }
 
-/** No order takes more than its device pledged, nor than turned out to fit. */
-export const pledgeHolds: Check = (_before, event, after) => {
-  if (event.kind !== 'assigned') return []
-  const peer = after.peers.get(event.peer)
-  return peer !== undefined && isTooLarge(after, peer)
-    ? [`${event.peer} was given more than it pledged`]
-    : []
+/**
+ * No order takes more than its device pledged, nor than turned out to fit; and no event of any kind adds caches to a device
+ * beyond that. What counts is what the host has given and not taken back (`heldBytes`).
+ */
+export const pledgeHolds: Check = (before, event, after) => {
+  const peer = event.kind === 'assigned' ? after.peers.get(event.peer) : undefined
+  const orders =
+    peer !== undefined && isTooLarge(after, peer)
+      ? [`${peer.peer} was given more than it pledged`]
+      : []
+  if (after.requests === before.requests && after.retained === before.retained) return orders
+  return [...orders, ...[...after.peers.values()].flatMap((one) => exceeded(before, one, after))]
+}
+
+/** A device that itself pledged less than it holds has not been given too much: only more on top of it would be. */
+function exceeded(before: SwarmState, { peer: id }: PeerState, after: SwarmState): string[] {
+  const peer = after.peers.get(id)
+  const bytes = heldBytes(after, id)
+  if (peer?.pledge == null || bytes <= heldBytes(before, id)) return []
+  const room = Math.min(peer.pledge.memoryBytes, peer.memoryLimit ?? Infinity)
+  return bytes > room ? [`${id} holds ${bytes} bytes in caches and weights, and lent ${room}`] : []
+}
+
+/**
+ * Weights of a device's range, and caches: each answer that is routed over it or was moved away from it and awaits its next
+ * token, with all rows that it may grow to; each broken one that has not been told to free them; and kept ones with the
+ * rows that they have; all in whole steps. An answer that has moved on counts no more as soon as the device was told:
+ * it frees its caches before it reads any later order, on the same socket. Nor do blocks count that it does not hold any
+ * more, nor what a device keeps by itself after it lost its connection (RE8).
+ */
+function heldBytes(state: SwarmState, id: PeerId): number {
+  const { model } = state
+  const peer = state.peers.get(id)
+  const range = peer?.assignment?.range
+  if (!range || peer?.pledge == null) return 0
+  const { provider } = peer.pledge
+  const isHere = (stage: RouteEntry): boolean => stage.peer === id && sameRange(stage.range, range)
+  let rows = 0
+  for (const request of state.requests.values()) {
+    if (!isActive(request) || request.freed.includes(id)) continue
+    if ([...request.stages, ...request.leaving].some(isHere)) rows += rowsOf(state, request)
+  }
+  for (const { stages, text } of state.retained.values())
+    if (stages.some(isHere)) rows += rowsOf(state, { promptLength: text.length, maxTokens: 0 })
+  const blocks = model.blocks.slice(range.start, range.end)
+  const layers = blocks.filter(({ kind }) => kind === 'layer').length
+  const weights = blocks.reduce((sum, block) => sum + weightBytes(model, provider, block), 0)
+  return weights + rows * layers * kvBytesPerToken(model)
 }
 
 /** Tokens of an answer are chosen one position after the other, and none after its end. Counts for itself. */

@@ -117,15 +117,6 @@ export function peerSilent(state: SwarmState, event: EventOf<'peer-silent'>): Sw
   return replanned(withPeer(state, event.peer, (peer) => ({ ...peer, silence })))
 }
 
-export function hostSlept(state: SwarmState, ms: number): SwarmState {
-  const later = ({ heardAt, hiddenSince, ...peer }: PeerState): PeerState => ({
-    ...peer,
-    heardAt: heardAt === null ? null : heardAt + ms,
-    hiddenSince: hiddenSince === null ? null : hiddenSince + ms,
-  })
-  return { ...state, peers: new Map([...state.peers].map(([id, peer]) => [id, later(peer)])) }
-}
-
 function pairsBroken(state: SwarmState, peer: PeerId, now: number): SwarmState['pairs'] {
   const closed = (pair: PairState): PairState => ({
     ...pair,

@@ -46,6 +46,7 @@ export function asked(state: SwarmState, event: EventOf<'asked'>, now: number): 
     epoch: 0,
     stages: [],
     leaving: [],
+    freed: [],
     moved: null,
     valid: [],
     sharedRows: Infinity,
@@ -81,6 +82,7 @@ export function sessionOpened(
     epoch: event.epoch,
     stages: event.stages,
     leaving: leavingAfter(request, event),
+    freed: [],
     moved: event.isMove === true ? moveOf(request, now) : request.moved,
     ...validAfter(state, request, event),
     stageMs: event.stages.map(() => null),
@@ -94,6 +96,10 @@ export function sessionOpened(
   if (event.session !== state.nextSession) return sessionReleased(next, event.session)
   // Unsigned 32-bit, and 0 stays free.
   return { ...next, nextSession: event.session >= 0xffff_ffff ? 1 : event.session + 1 }
+}
+
+export function rowsFreed(state: SwarmState, { key, peer }: EventOf<'rows-freed'>): SwarmState {
+  return withRequest(state, key, (request) => ({ ...request, freed: [...request.freed, peer] }))
 }
 
 export function stageReady(state: SwarmState, event: EventOf<'stage-ready'>): SwarmState {
@@ -154,15 +160,6 @@ export function gotOn(state: SwarmState, event: EventOf<'beat'>, now: number): S
     }
   }
   return next
-}
-
-export function hostSlept(state: SwarmState, ms: number): SwarmState {
-  const later = (request: RequestState): RequestState => ({
-    ...request,
-    progressAt: request.progressAt + ms,
-  })
-  const requests = [...state.requests].map(([key, request]) => [key, later(request)] as const)
-  return { ...state, requests: new Map(requests) }
 }
 
 export function tokenChosen(

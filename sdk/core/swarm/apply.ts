@@ -4,6 +4,7 @@ import * as pairs from './apply-pairs.ts'
 import * as peers from './apply-peers.ts'
 import * as requests from './apply-requests.ts'
 import type { Decision, Observation, SwarmEvent } from './events.ts'
+import { hostSlept } from './host-slept.ts'
 import type { SwarmState } from './state.ts'
 
 const OBSERVED: ReadonlySet<string> = new Set<Observation['kind']>([
@@ -55,7 +56,7 @@ function observe(state: SwarmState, event: Observation, now: number): SwarmState
     case 'beat':
       return requests.gotOn(peers.beat(state, event, now), event, now)
     case 'host-slept':
-      return requests.hostSlept(peers.hostSlept(state, event.ms), event.ms)
+      return hostSlept(state, event.ms)
     case 'relayed':
       return pairs.relayed(state, event)
     case 'asked':
@@ -107,6 +108,8 @@ function settle(state: SwarmState, event: Decision, now: number): SwarmState {
       return requests.sessionOpened(state, event, now)
     case 'session-released':
       return requests.sessionReleased(state, event.session)
+    case 'rows-freed':
+      return requests.rowsFreed(state, event)
     case 'session-broken':
       return requests.sessionBroken(state, event, now)
     case 'session-started':

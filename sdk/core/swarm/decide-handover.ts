@@ -1,5 +1,5 @@
 import type { SessionId } from '../ids.ts'
-import { crowdedOut, rowsOf } from './admission.ts'
+import { makeRoom } from './admission.ts'
 import { rowsThatHold } from './answer-end.ts'
 import type { Decision } from './events.ts'
 import { handoverRoutes, type Handover } from './handover-routes.ts'
@@ -25,10 +25,8 @@ function move(
 ): readonly Decision[] {
   const isNew = ({ peer }: { peer: string }): boolean =>
     !request.stages.some((stage) => stage.peer === peer)
-  const rows = rowsOf(state, request)
-  const released = crowdedOut(state, stages.filter(isNew), { rows, adopted: session })
   return [
-    ...released.map((former): Decision => ({ kind: 'session-released', session: former })),
+    ...makeRoom(state, stages.filter(isNew), { request, adopted: session }),
     {
       kind: 'session-opened',
       key: request.key,

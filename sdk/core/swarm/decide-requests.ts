@@ -12,10 +12,11 @@ import { blockCount, describeRange } from '../model/block-range.ts'
 import { uncovered } from '../plan/tiling.ts'
 import { lengthOf } from '../session/token-list.ts'
 import { swarmAdvice } from './advice.ts'
-import { createAdmission, crowdedOut, rowsOf } from './admission.ts'
+import { createAdmission, makeRoom } from './admission.ts'
 import { openMissing } from './decide-pairs.ts'
 import { adoptable } from './decide-retained.ts'
 import type { Decision } from './events.ts'
+import { repairClaims } from './repair-way.ts'
 import type { RequestState, RouteEntry } from './request-state.ts'
 import type { SwarmState } from './state.ts'
 import {
@@ -163,7 +164,7 @@ export function startSession(state: SwarmState): readonly Decision[] {
 
 /**
  * The oldest waiting request gets a route when its devices have room, those of which a part was answered first; links that
- * it needs come before. Where stages keep a session that begins with the same text, it goes on with that.
+ * it needs come before. Broken answers that wait for room have theirs first. Where stages keep a session that begins with the same text, it goes on with that.
  */
 export function openSession(state: SwarmState, now: number): readonly Decision[] {
   if (state.change?.phase === 'draining') return []
@@ -171,17 +172,15 @@ export function openSession(state: SwarmState, now: number): readonly Decision[]
   const next = nextOf(queued, now)
   if (!next) return []
   const known = adoptable(state, next)
-  const rows = rowsOf(state, next)
-  const admits = createAdmission(state)
   const route = bestRoute(state, true, {
     memory: known && { stages: known.former.stages, shunned: [], lastResort: [] },
-    admits: (peer) => admits(peer, rows),
+    admits: createAdmission(state, next, repairClaims(state, now)),
   })
   if (route === null) return withoutRoute(state, next, now)
   const missing = openMissing(state, neighbours(route.stages))
   if (missing.length > 0) return missing
   const stages = route.stages.map(({ peer, range }) => ({ peer, range }))
-  return begin(state, { key: next.key, stages, rows, known })
+  return begin(state, { request: next, stages, known })
 }
 
 /** A question that waited for as long as a repair may take goes before answers that go on, or these could keep it waiting for good. */
@@ -207,14 +206,12 @@ function withoutRoute(
 function begin(
   state: SwarmState,
   session: {
-    readonly key: string
+    readonly request: RequestState
     readonly stages: readonly RouteEntry[]
-    /** That it may grow to. */
-    readonly rows: number
     readonly known: ReturnType<typeof adoptable>
   },
 ): readonly Decision[] {
-  const { key, stages, rows, known } = session
+  const { request, stages, known } = session
   // The counter starts as a session number and only grows within 32 bits.
   const fresh = { session: state.nextSession as SessionId, epoch: 1, valid: 0 }
   const adopted = known && {
@@ -222,10 +219,9 @@ function begin(
     epoch: known.former.epoch + 1,
     valid: known.rows,
   }
-  const released = crowdedOut(state, stages, { rows, adopted: adopted?.session ?? null })
   return [
-    ...released.map((former): Decision => ({ kind: 'session-released', session: former })),
-    { kind: 'session-opened', key, stages, ...(adopted ?? fresh) },
+    ...makeRoom(state, stages, { request, adopted: adopted?.session ?? null }),
+    { kind: 'session-opened', key: request.key, stages, ...(adopted ?? fresh) },
   ]
 }
 

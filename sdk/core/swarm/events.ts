@@ -160,6 +160,8 @@ export type Decision =
   | { readonly kind: 'session-started'; readonly key: string }
   /** The stages free what they kept of an answer that is over. */
   | { readonly kind: 'session-released'; readonly session: SessionId }
+  /** A device frees what it has of an answer that waits for a route, for one whose turn it is. */
+  | { readonly kind: 'rows-freed'; readonly key: string; readonly peer: PeerId }
   /** The route of an answer does not hold any more. `faulty`: devices that are to blame; `doubted`: one of them may be. */
   | {
       readonly kind: 'session-broken'

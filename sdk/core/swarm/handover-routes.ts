@@ -2,7 +2,7 @@ import type { PeerId } from '../ids.ts'
 import { HANDOVER_HIDDEN_MS, HANDOVER_PAUSE_MS } from '../limits.ts'
 import { uncovered } from '../plan/tiling.ts'
 import { lengthOf } from '../session/token-list.ts'
-import { createAdmission, rowsOf } from './admission.ts'
+import { createAdmission } from './admission.ts'
 import { answerEnd } from './answer-end.ts'
 import type { RequestState, RouteEntry } from './request-state.ts'
 import type { PeerState, SwarmState } from './state.ts'
@@ -72,12 +72,11 @@ function routeAround(
   const requests = new Map(state.requests)
   requests.delete(request.key)
   const others = { ...state, requests }
-  const admits = createAdmission(others)
-  const rows = rowsOf(state, request)
+  const admits = createAdmission(others, request)
   const lastResort = leaversOf(request.stages, leaving)
   const route = bestRoute(others, true, {
     memory: { stages: request.stages, shunned: [], lastResort },
-    admits: (peer) => isOwn(peer) || (isFit(peer) && admits(peer, rows)),
+    admits: (peer) => isOwn(peer) || (isFit(peer) && admits(peer)),
   })
   if (route === null) return null
   const isBetter = leaversOf(route.stages, leaving).length < lastResort.length

@@ -64,6 +64,8 @@ export type RequestState = {
   readonly stages: readonly RouteEntry[]
   /** Not part of the route any more, but there if it breaks before the next token. */
   readonly leaving: readonly Leaving[]
+  /** Devices of a broken route that had to free its caches for others. */
+  readonly freed: readonly PeerId[]
   readonly moved: Move | null
   /** Rows of the session from earlier epochs that hold for this one, by stage. */
   readonly valid: readonly number[]

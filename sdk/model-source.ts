@@ -6,7 +6,7 @@ import { fetchText, type FetchTextDeps } from './fetch-text.ts'
 import { fetchPieces, pieceSource, SYSTEM_TIMING } from './storage/download.ts'
 import { createMemoryShardStore } from './storage/memory-shard-store.ts'
 import type { ShardStore } from './storage/shard-store.ts'
-import type { FetchPieces } from './worker/stage-holder.ts'
+import type { FetchPieces } from './worker/fetch-pieces.ts'
 
 /** A host's models over HTTP: manifests, and the pieces beside them. */
 export type ModelSource = {

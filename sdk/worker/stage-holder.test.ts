@@ -6,7 +6,8 @@ import type { ClientMessageOf } from '../protocol/client-to-server.ts'
 import type { ServerMessageOf } from '../protocol/server-to-client.ts'
 import type { BlockBytes, StageRunner } from '../runtime/stage-runner.ts'
 import type { ShardStore } from '../storage/shard-store.ts'
-import { createStageHolder, type FetchPieces } from './stage-holder.ts'
+import type { FetchPieces } from './fetch-pieces.ts'
+import { createStageHolder } from './stage-holder.ts'
 
 const piece = (letter: string): Piece => ({ sha256: letter.repeat(64) as PieceHash, bytes: 4 })
 const block = (kind: Block['kind'], graph: string | null, ...data: string[]): Block => ({
@@ -271,10 +272,12 @@ test('another order while a lost runner is loaded again is no failure of the dev
   const { holder, kit, loaded } = setUp()
   await holder.assign(order(1, { start: 0, end: 2 }), manifest)
   loaded.clear()
-  let next: Promise<void> | null = null
-  kit.onLoad = () => (next ??= holder.assign(order(2, { start: 2, end: 3 }), manifest))
+  const orders: Promise<void>[] = []
+  kit.onLoad = () => {
+    if (orders.length === 0) orders.push(holder.assign(order(2, { start: 2, end: 3 }), manifest))
+  }
   expect(await holder.reload()).toBe(false)
-  await next
+  await Promise.all(orders)
   expect(holder.held()).toMatchObject({ assignment: 2, state: 'ready' })
 })
 

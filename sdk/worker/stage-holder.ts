@@ -4,22 +4,10 @@ import { blockPieces, type Block, type Manifest, type Piece } from '../core/mode
 import type { ClientMessageOf } from '../protocol/client-to-server.ts'
 import type { ServerMessageOf } from '../protocol/server-to-client.ts'
 import type { StageRunner } from '../runtime/stage-runner.ts'
-import type { PeerPieces } from '../storage/peer-pieces.ts'
 import type { ShardStore } from '../storage/shard-store.ts'
+import type { FetchPieces } from './fetch-pieces.ts'
+import { createLoadBlock } from './load-block.ts'
 import { warmUp } from './warm-up.ts'
-
-/** Brings pieces into the store; those that are there cost nothing. @throws CrowdError piece-unavailable, storage-full, aborted */
-export type FetchPieces = (
-  pieces: readonly Piece[],
-  options: {
-    signal: AbortSignal
-    onProgress(doneBytes: number, fetchedBytes: number, peerBytes: number): void
-    /** They are all that the device has to hold. */
-    complete?: boolean
-    /** Asked before the host. */
-    peers?: PeerPieces
-  },
-) => Promise<void>
 
 export type StageHolderDeps = {
   runner: StageRunner
@@ -67,6 +55,7 @@ export type StageHolder = {
 const EMPTY: BlockRange = { start: 0, end: 0 }
 
 export function createStageHolder(deps: StageHolderDeps): StageHolder {
+  const loadBlock = createLoadBlock(deps)
   let held: HeldStage | null = null
   let model: Manifest | null = null
   let running = new AbortController()
@@ -162,38 +151,6 @@ export function createStageHolder(deps: StageHolderDeps): StageHolder {
       error: new CrowdError(error.code, `${what}: ${error.message}`, { cause: error }),
     })
     announce()
-  }
-
-  async function loadBlock(manifest: Manifest, index: number, signal: AbortSignal): Promise<void> {
-    const block = manifest.blocks[index]
-    if (block === undefined) throw new CrowdError('internal', `the runner wants block ${index}`)
-    const graph = block.graph === null ? null : await readPiece(block.graph, signal)
-    const data = await readData(block, signal)
-    await deps.runner.loadBlock(index, { graph, data })
-  }
-
-  /** One buffer of the whole block; a single piece is used as it is. */
-  async function readData(block: Block, signal: AbortSignal): Promise<Uint8Array> {
-    const [only] = block.data
-    if (block.data.length === 1 && only !== undefined) return await readPiece(only, signal)
-    const data = new Uint8Array(block.dataBytes)
-    let offset = 0
-    for (const piece of block.data) {
-      data.set(await readPiece(piece, signal), offset)
-      offset += piece.bytes
-    }
-    return data
-  }
-
-  /** A piece that turns out damaged on reading is fetched once more. */
-  async function readPiece(piece: Piece, signal: AbortSignal): Promise<Uint8Array> {
-    const found = await deps.store.read(piece.sha256)
-    if (found !== null) return found
-    await deps.fetchPieces([piece], { signal, onProgress: () => undefined })
-    const again = await deps.store.read(piece.sha256)
-    if (again === null)
-      throw new CrowdError('storage-failed', `piece ${piece.sha256} was stored and can't be read`)
-    return again
   }
 
   async function carryOut(

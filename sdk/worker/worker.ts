@@ -14,7 +14,8 @@ import { createPieceLinks, type PieceLinks } from './piece-links.ts'
 import { createParking } from './parking.ts'
 import { createReviver } from './reviver.ts'
 import { createSessions, type FrameSink, type MakeSessions, type Sessions } from './sessions.ts'
-import { createStageHolder, type FetchPieces, type StageHolder } from './stage-holder.ts'
+import type { FetchPieces } from './fetch-pieces.ts'
+import { createStageHolder, type StageHolder } from './stage-holder.ts'
 import { createStepMeter, type StepMeter } from './step-meter.ts'
 import { createWakefulness } from './wakefulness.ts'
 import type { Worker } from './worker-snapshot.ts'
@@ -70,10 +71,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     onMeasured: (stepMs) => meter.expect(stepMs),
     // The planner goes by what is stored where.
     onStored: () => void announcer.pledge(),
-    onEmpty: () =>
-      sessions.failAll(
-        new CrowdError('stage-lost', 'the provider of this device was started anew'),
-      ),
+    onEmpty: () => sessions.failAll(startedAnew()),
   })
   const links = createLinks({
     connector: deps.connector,
@@ -89,8 +87,7 @@ export function createWorker(deps: WorkerDeps, options: WorkerOptions): Worker {
     manifest: () => state.manifest,
     isComputing: () => sessions.count() > 0,
   })
-  const makeSessions: MakeSessions = deps.makeSessions ?? createSessions
-  const sessions = makeSessions({
+  const sessions = (deps.makeSessions ?? createSessions)({
     runner: deps.runner,
     link: async (pair) => sinkOf(await links.channel(pair)),
     tell(message) {
@@ -279,4 +276,9 @@ function createPledging(
       void announcer.pledge()
     },
   }
+}
+
+/** Nothing of a session is cached any more. */
+function startedAnew(): CrowdError {
+  return new CrowdError('stage-lost', 'the provider of this device was started anew')
 }

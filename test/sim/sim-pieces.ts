@@ -5,7 +5,7 @@ import type { Timers } from '../../sdk/net/timers.ts'
 import { abortedError, fetchPieces, pieceSource } from '../../sdk/storage/download.ts'
 import type { HashBytes } from '../../sdk/storage/hash.ts'
 import type { ShardStore } from '../../sdk/storage/shard-store.ts'
-import type { FetchPieces } from '../../sdk/worker/stage-holder.ts'
+import type { FetchPieces } from '../../sdk/worker/fetch-pieces.ts'
 
 /** What the pieces of a model are, by hash. */
 export type PieceBytes = ReadonlyMap<PieceHash, Uint8Array>

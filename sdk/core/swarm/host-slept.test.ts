@@ -47,6 +47,7 @@ const EVENTS: readonly SwarmEvent[] = [
   { kind: 'session-started', key: KEY },
   { ...opened, epoch: 2, stages, isMove: true },
   { kind: 'session-broken', key: KEY, error: { code: 'timeout', message: '' }, faulty: [] },
+  { kind: 'struck', peer: ANN, reason: '' },
   { kind: 'model-wanted', name: 'another', step: '' },
 ]
 

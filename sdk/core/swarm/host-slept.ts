@@ -11,6 +11,7 @@ const PEER: Moments<PeerState> = {
   pledgeDueSince: true,
   hiddenSince: true,
   computedAt: true,
+  struckAt: true,
 }
 const PAIR: Moments<PairState> = { since: true }
 const REQUEST: Moments<RequestState> = { startedAt: true, progressAt: true }

@@ -9,7 +9,7 @@ import { PLEDGE_MB, throughDoor, type RealDevice } from './real-device.ts'
 const THROTTLE = 20
 
 const BEGIN_MS = 15_000
-/** A page that was killed again and again waits for its owner's word. */
+/** A page that was killed again and again waits for its owner's word, also when it was closed in peace since. */
 const BEGUN = `(() => {
   const buttons = [...document.querySelectorAll('button')]
   buttons.find(({ textContent }) => textContent.trim() === 'Try anew')?.click()
@@ -45,9 +45,8 @@ export function createTabDevice(options: {
       await page?.close()
       const opened = await context.open(url)
       page = opened
-      if (!isCrashed) return
       isCrashed = false
-      await eventually('the page to begin anew', BEGIN_MS, () => opened.evaluate(BEGUN))
+      await eventually('the page to begin', BEGIN_MS, () => opened.evaluate(BEGUN))
     },
     async kill() {
       if (page === null || isCrashed) return

@@ -1,6 +1,7 @@
 import { CrowdError } from '../errors.ts'
 import type { JsonFields } from '../model/json-fields.ts'
 import { windowOf } from './family.ts'
+import { perLayer } from './per-layer.ts'
 
 /**
  * The tokens that each layer sees, 0 = all: `layer_types` says which layers have the window, else the family's rule.
@@ -38,14 +39,7 @@ export function refuseWindows(fields: JsonFields, layerCount: number): void {
 /** `layer_types` of newer files: which layers see a window only. null where the file doesn't say. */
 function windowedLayers(fields: JsonFields, layerCount: number): boolean[] | null {
   if (!fields.has('layer_types')) return null
-  const types = fields.array('layer_types')
-  if (types.length !== layerCount) {
-    throw new CrowdError(
-      'model-invalid',
-      `config.json: "layer_types" names ${types.length} layers, not ${layerCount}.`,
-    )
-  }
-  return types.map((type) => {
+  return perLayer(fields, 'layer_types', layerCount).map((type) => {
     if (type === 'sliding_attention') return true
     if (type === 'full_attention') return false
     throw new CrowdError(

@@ -4,6 +4,7 @@ import { activationOf, contextOf, flag, sizeOf, windowOf, type Family } from './
 import { layerWindows, refuseWindows } from './layer-windows.ts'
 import { LLAMA_DEFAULTS, llamaConfig, type LlamaConfig } from './llama-config.ts'
 import { llamaDecoder } from './llama-decoder.ts'
+import { perLayer } from './per-layer.ts'
 
 /** SmolLM3: Llama, but some layers don't rotate (NoPE, arXiv 2501.18795). */
 export const SMOLLM3: Family = {
@@ -52,14 +53,7 @@ function rotatingLayers(fields: JsonFields, { layerCount }: LlamaConfig): boolea
     const interval = sizeOf(fields, 'no_rope_layer_interval')
     return Array.from({ length: layerCount }, (_, layer) => (layer + 1) % interval !== 0)
   }
-  const list = fields.array('no_rope_layers')
-  if (list.length !== layerCount) {
-    throw new CrowdError(
-      'model-invalid',
-      `config.json: "no_rope_layers" names ${list.length} layers, not ${layerCount}.`,
-    )
-  }
-  return list.map((value) => {
+  return perLayer(fields, 'no_rope_layers', layerCount).map((value) => {
     if (value === 0 || value === 1) return value === 1
     throw new CrowdError(
       'model-invalid',
